@@ -24,15 +24,21 @@ package struct Figure: Encodable, Sendable {
     package var target: Target = .none
     /// The ratio to the peer, or the measured value if there is no peer.
     package var value: Double
+    /// The lowest and the highest ratio of a round, or nil if they are unknown.
+    package var spread: ClosedRange<Double>?
 
     /// Returns a figure whose target is a ratio to a peer in the same run.
     package static func ratio(_ name: String, unit: String, _ pair: Pair, target: Target) -> Figure {
-        Figure(name: name, unit: unit, ours: pair.ours, peer: pair.peer, target: target, value: pair.ratio)
+        Figure(
+            name: name, unit: unit, ours: pair.ours, peer: pair.peer, target: target, value: pair.ratio,
+            spread: pair.spread)
     }
 
     /// Returns a figure whose target is a speedup compared with the peer.
     package static func speedup(_ name: String, unit: String, _ pair: Pair, target: Target = .none) -> Figure {
-        Figure(name: name, unit: unit, ours: pair.ours, peer: pair.peer, target: target, value: 1 / pair.ratio)
+        Figure(
+            name: name, unit: unit, ours: pair.ours, peer: pair.peer, target: target, value: 1 / pair.ratio,
+            spread: pair.spread.map { 1 / $0.upperBound...1 / $0.lowerBound })
     }
 
     /// Returns a figure whose target is a value, without a peer.
@@ -50,7 +56,7 @@ package struct Figure: Encodable, Sendable {
 
     package var judged: String { value.short }
 
-    private enum Key: String, CodingKey { case name, unit, ours, peer, ratio, target, isMet }
+    private enum Key: String, CodingKey { case name, unit, ours, peer, ratio, lowest, highest, target, isMet }
 
     package func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
@@ -59,6 +65,8 @@ package struct Figure: Encodable, Sendable {
         try container.encode(ours, forKey: .ours)
         try container.encodeIfPresent(peer, forKey: .peer)
         if peer != nil { try container.encode(value, forKey: .ratio) }
+        try container.encodeIfPresent(spread?.lowerBound, forKey: .lowest)
+        try container.encodeIfPresent(spread?.upperBound, forKey: .highest)
         try container.encode(target.text, forKey: .target)
         try container.encode(isMet, forKey: .isMet)
     }

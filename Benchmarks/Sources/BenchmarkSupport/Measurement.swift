@@ -27,11 +27,20 @@ package struct Pair: Sendable {
     package var peer: Double
     /// The median of the ratios of all rounds, in which each ratio compares two consecutive measurements.
     package var ratio: Double
+    /// The lowest and the highest ratio of a round, or nil if there is only one ratio.
+    package var spread: ClosedRange<Double>?
 
     package init(ours: Double, peer: Double, ratio: Double) {
         self.ours = ours
         self.peer = peer
         self.ratio = ratio
+    }
+
+    /// Creates the medians of rounds, in each of which OperationKit and the peer were measured once.
+    package init(ours: [Double], peer: [Double]) {
+        let ratios = zip(ours, peer).map { $0 / $1 }
+        self.init(ours: median(ours), peer: median(peer), ratio: median(ratios))
+        if ratios.count > 1, let lowest = ratios.min(), let highest = ratios.max() { spread = lowest...highest }
     }
 }
 
@@ -54,8 +63,7 @@ package func compare(
             oursTimes.append(time(scale.count, ours))
         }
     }
-    let ratios = zip(oursTimes, peerTimes).map { $0 / $1 }
-    return Pair(ours: median(oursTimes), peer: median(peerTimes), ratio: median(ratios))
+    return Pair(ours: oursTimes, peer: peerTimes)
 }
 
 /// Measures a peer that is so slow that it runs only once, between the rounds of OperationKit.
@@ -79,9 +87,7 @@ package func growth(_ scale: Scale, few: Int, _ work: (_ count: Int) -> Void) ->
     let rounds = (0..<scale.rounds).map { _ in
         (few: median((0..<9).map { _ in time(few, work) }), many: time(scale.count, work))
     }
-    return Pair(
-        ours: median(rounds.map(\.many)), peer: median(rounds.map(\.few)),
-        ratio: median(rounds.map { $0.many / $0.few }))
+    return Pair(ours: rounds.map(\.many), peer: rounds.map(\.few))
 }
 
 private func time(_ count: Int, _ body: (Int) -> Void) -> Double {

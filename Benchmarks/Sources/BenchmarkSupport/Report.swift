@@ -19,12 +19,14 @@ package struct Report: Encodable {
     }
 
     package var table: String {
-        let header = ["figure", "ours", "peer", "ratio", "target", ""]
+        let header = ["figure", "ours", "peer", "ratio", "lowest–highest", "target", ""]
         let rows = figures.map { figure in
             [
                 figure.name, "\(figure.ours.short) \(figure.unit)",
                 figure.peer.map { "\($0.short) \(figure.unit)" } ?? "–",
-                figure.peer == nil ? "–" : figure.value.short, figure.target.text, figure.isMet ? "" : "MISSED",
+                figure.peer == nil ? "–" : figure.value.short,
+                figure.spread.map { "\($0.lowerBound.short)–\($0.upperBound.short)" } ?? "–",
+                figure.target.text, figure.isMet ? "" : "MISSED",
             ]
         }
         let widths = header.indices.map { column in ([header] + rows).map { $0[column].count }.max() ?? 0 }

@@ -47,11 +47,8 @@ struct DownloadCase {
         guard let best = candidates.min(by: { median($0.value.map(\.wall)) < median($1.value.map(\.wall)) }) else {
             return []
         }
-        let ratios = zip(ours, best.value).map { $0.wall / $1.wall }
-        print("\(name): \(rounded(ratios.min() ?? 0)) to \(rounded(ratios.max() ?? 0)) times \(best.key.rawValue)")
         func pair(_ value: (Usage) -> Double) -> Pair {
-            let (left, right) = (ours.map(value), best.value.map(value))
-            return Pair(ours: median(left), peer: median(right), ratio: median(zip(left, right).map { $0 / $1 }))
+            Pair(ours: ours.map(value), peer: best.value.map(value))
         }
         return [
             .ratio(

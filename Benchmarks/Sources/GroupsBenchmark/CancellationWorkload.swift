@@ -21,9 +21,7 @@ func cancellationFigures(_ scale: Scale) -> [Figure] {
 private func cancellation(_ scale: Scale, begins: Bool) -> Pair {
     _ = cancelTree(scale.count / 10, begins: begins)
     let times = (0..<scale.rounds).map { _ in cancelTree(scale.count, begins: begins) }
-    return Pair(
-        ours: median(times.map(\.cancelling)), peer: median(times.map(\.building)),
-        ratio: median(times.map { $0.cancelling / $0.building }))
+    return Pair(ours: times.map(\.cancelling), peer: times.map(\.building))
 }
 
 /// Returns the nanoseconds per child for building and for canceling a tree.

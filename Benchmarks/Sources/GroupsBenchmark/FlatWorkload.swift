@@ -17,7 +17,7 @@ func flatFigures(_ scale: Scale) -> [Figure] {
             compare(
                 scale,
                 ours: { runParts($0, of: size, runGroup) }, peer: { runParts($0, of: size, runFlat) }),
-            target: .atMost(1.5))
+            target: .atMost(1.15))
     }
 }
 

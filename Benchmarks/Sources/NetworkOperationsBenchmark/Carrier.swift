@@ -23,8 +23,11 @@ enum Carrier: String {
     case endpoint
     /// An operation in a `QueueManager` over the session that follows redirects, as in the default session.
     case exchange
+    /// An operation in a `QueueManager` over the default session.
+    case standard
 
-    /// Returns a session for a number of simultaneous requests, which is the same for all cases except `exchange`.
+    /// Returns a session for a number of simultaneous requests, which sends the requests over the same kind of
+    /// connections in all cases.
     func makeSession(inFlight: Int) -> any NetworkSession {
         #if OPERATIONKIT_LIBCURL
             var configuration = CurlSession.Configuration()
@@ -37,7 +40,14 @@ enum Carrier: String {
             configuration.httpMaximumConnectionsPerHost = inFlight
             let session: any NetworkSession = URLSession(configuration: configuration)
         #endif
-        return self == .exchange ? ExchangeSession(over: session) : session
+        switch self {
+        case .exchange: return ExchangeSession(over: session)
+        case .standard:
+            // Without the limits of a real default session, which would not send all requests at the same time.
+            DefaultNetworkSession.standard.session = ExchangeSession(over: session)
+            return DefaultNetworkSession.standard
+        case .task, .manager, .queue, .subclass, .endpoint: return session
+        }
     }
 
     /// Returns an operation for a request.

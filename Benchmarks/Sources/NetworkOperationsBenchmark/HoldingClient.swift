@@ -44,7 +44,8 @@ struct HoldingClient {
         switch carrier {
         case .task: session.makeTask(with: request, receiver: AlbumReceiver { _ in }).resume()
         case .queue: queue.addOperation(carrier.makeOperation(request, session))
-        case .manager, .subclass, .endpoint, .exchange: try? manager.add(carrier.makeOperation(request, session))
+        case .manager, .subclass, .endpoint, .exchange, .standard:
+            try? manager.add(carrier.makeOperation(request, session))
         }
     }
 }

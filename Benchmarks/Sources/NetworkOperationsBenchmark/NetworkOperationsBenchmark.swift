@@ -18,26 +18,26 @@ enum NetworkOperationsBenchmark {
             BenchmarkCommand(
                 "network-operations",
                 parts: [
-                    .init("paths", userPaths), .init("small", smallOperations), .init("large", largeOperations),
-                    .init("held", operationsInFlight),
+                    .init("paths", userPaths), .init("http2", http2Requests), .init("small", smallOperations),
+                    .init("large", largeOperations), .init("held", operationsInFlight),
                 ]
             ).main()
         }
         arguments.removeFirst()
         switch role {
         case .client: SmallClient(arguments)?.run()
-        case .path: run(UserPathClient(arguments))
+        case .path: run { [arguments] in await UserPathClient(arguments)?.run() }
+        case .http2: run { [arguments] in await HTTP2Client(arguments)?.run() }
         case .download: LargeOperation(arguments)?.download()
         case .upload: LargeOperation(arguments)?.upload()
         case .hold: HoldingClient(arguments)?.run()
         }
     }
 
-    private static func run(_ client: UserPathClient?) {
-        guard let client else { return }
+    private static func run(_ client: @escaping @Sendable () async -> Void) {
         let isOver = DispatchSemaphore(value: 0)
         Task {
-            await client.run()
+            await client()
             isOver.signal()
         }
         isOver.wait()
@@ -47,6 +47,7 @@ enum NetworkOperationsBenchmark {
     enum Role: String {
         case client = "--client"
         case path = "--path"
+        case http2 = "--http2"
         case download = "--download"
         case upload = "--upload"
         case hold = "--hold"

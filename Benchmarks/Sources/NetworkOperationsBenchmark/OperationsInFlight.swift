@@ -13,7 +13,7 @@ func operationsInFlight(_ scale: Scale) -> [Figure] {
     let server = SilentServer()
     var sizes: [Carrier: [Double]] = [:]
     for _ in 0..<3 {
-        for carrier in [Carrier.task, .manager, .queue, .exchange] {
+        for carrier in [Carrier.task, .manager, .queue, .standard] {
             guard let size = measure(carrier, server, count) else { return [] }
             sizes[carrier, default: []].append(size)
         }
@@ -27,7 +27,7 @@ func operationsInFlight(_ scale: Scale) -> [Figure] {
     return [
         figure("QueueManager", .manager, .atMost(3 * 1_024)),
         figure("OperationQueue", .queue, .atMost(3 * 1_024)),
-        figure("with redirects", .exchange, .none),
+        figure("default session", .standard, .atMost(2 * 1_024)),
         .plain("heap in flight, a task", unit: "B", median(sizes[.task] ?? [0])),
     ].compactMap { $0 }
 }

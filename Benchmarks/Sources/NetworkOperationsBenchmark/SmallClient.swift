@@ -49,7 +49,7 @@ struct SmallClient {
             let queue = OperationQueue()
             queue.maxConcurrentOperationCount = inFlight
             return inWaves(count) { queue.addOperations($0, waitUntilFinished: true) }
-        case .manager, .subclass, .endpoint, .exchange:
+        case .manager, .subclass, .endpoint, .exchange, .standard:
             let queue = QueueManager(width: inFlight)
             return inWaves(count) { operations in
                 try? queue.add(operations)

@@ -24,14 +24,14 @@ func smallOperations(_ scale: Scale) -> [Figure] {
     }
     func figure(_ name: String, _ carrier: Carrier, _ target: Figure.Target) -> Figure? {
         guard let ours = costs[carrier], let bare = costs[.task] else { return nil }
-        let pair = Pair(ours: median(ours), peer: median(bare), ratio: median(zip(ours, bare).map { $0 / $1 }))
-        return .ratio("CPU per small request, \(name), to a task", unit: "µs", pair, target: target)
+        return .ratio(
+            "CPU per small request, \(name), to a task", unit: "µs", Pair(ours: ours, peer: bare), target: target)
     }
     /// A smoke run sends too few requests for a target.
     func atMost(_ bound: Double) -> Figure.Target { scale.isSmoke ? .none : .atMost(bound) }
     return [
-        figure("QueueManager", .manager, atMost(1.3)),
-        figure("OperationQueue", .queue, atMost(1.6)),
+        figure("QueueManager", .manager, atMost(1.15)),
+        figure("OperationQueue", .queue, atMost(1.4)),
         figure("of a subclass", .subclass, .none),
         figure("of an endpoint", .endpoint, .none),
         figure("with redirects", .exchange, .none),

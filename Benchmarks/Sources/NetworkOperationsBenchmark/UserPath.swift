@@ -33,6 +33,8 @@ enum UserPath: String, CaseIterable {
     case callback
     /// An operation in a `QueueManager`.
     case manager
+    /// An operation in an `OperationQueue`.
+    case queue
     /// `GroupOperation.map`.
     case map
 
@@ -52,6 +54,7 @@ enum UserPath: String, CaseIterable {
         case .post: "POST of 1 KiB, run()"
         case .callback: "handlers on a serial queue"
         case .manager: "in a QueueManager"
+        case .queue: "in an OperationQueue"
         case .map: "GroupOperation.map, 200 in flight"
         }
     }
@@ -61,6 +64,20 @@ enum UserPath: String, CaseIterable {
         case .run, .manager: 1.15
         case .policies: 1.25
         case .hooks, .map: 1.3
+        case .queue: 1.4
+        default: nil
+        }
+    }
+
+    /// The number of allocations that a request may make, or nil if the number is not checked.
+    ///
+    /// The number includes the allocations of libcurl and of the JSON decoder.
+    var allocationLimit: Double? {
+        switch self {
+        case .task: 108
+        case .runClosure: 144
+        case .run: 128
+        case .policies: 135
         default: nil
         }
     }
@@ -74,7 +91,7 @@ func userPaths(_ scale: Scale) -> [Figure] {
     }
     defer { server.stop() }
     let count = scale.isSmoke ? 1_000 : 20_000
-    var ratios: [UserPath: [Pair]] = [:]
+    var costs: [UserPath: [(ours: Cost, peer: Cost)]] = [:]
     let paths = UserPath.allCases.filter { $0 != .task && $0 != .postTask }
     for _ in 0..<(scale.isSmoke ? 1 : 7) {
         for path in paths {
@@ -82,28 +99,41 @@ func userPaths(_ scale: Scale) -> [Figure] {
             guard let peer = measure(path.peer, path.inFlight, server, count),
                 let ours = measure(path, path.inFlight, server, count)
             else { return [] }
-            ratios[path, default: []].append(Pair(ours: ours, peer: peer, ratio: ours / peer))
+            costs[path, default: []].append((ours, peer))
         }
     }
-    return paths.compactMap { path in
-        guard let pairs = ratios[path] else { return nil }
-        let pair = Pair(
-            ours: median(pairs.map(\.ours)), peer: median(pairs.map(\.peer)), ratio: median(pairs.map(\.ratio)))
+    let times = paths.compactMap { path -> Figure? in
+        guard let rounds = costs[path] else { return nil }
+        let pair = Pair(ours: rounds.map(\.ours.microseconds), peer: rounds.map(\.peer.microseconds))
         let target = scale.isSmoke ? nil : path.target
         return .ratio(
             "CPU per request, \(path.title), to a task", unit: "µs", pair, target: target.map { .atMost($0) } ?? .none)
     }
+    guard allocation_counter_is_available() == 1 else { return times }
+    costs[.task] = costs[.run]?.map { ($0.peer, $0.peer) }
+    return times
+        + UserPath.allCases.compactMap { path in
+            guard let limit = path.allocationLimit, let rounds = costs[path] else { return nil }
+            return .plain(
+                "allocations per request, \(path.title)", unit: "", median(rounds.map(\.ours.allocations)),
+                target: .atMost(limit))
+        }
 }
 
-/// Returns the microseconds of processor time for each request.
-private func measure(_ path: UserPath, _ inFlight: Int, _ server: LocalNginx, _ count: Int) -> Double? {
+/// The cost of a request.
+private struct Cost {
+    var microseconds: Double
+    var allocations: Double
+}
+
+private func measure(_ path: UserPath, _ inFlight: Int, _ server: LocalNginx, _ count: Int) -> Cost? {
     let role = NetworkOperationsBenchmark.Role.path.rawValue
     let child = ChildProcess([role, path.rawValue, server.url("small.json"), "\(count)", "\(inFlight)"])
     guard let numbers = child?.numbers(), numbers.count == 4, numbers[2] == 0 else {
         print("\(path) failed")
         return nil
     }
-    return numbers[1] / Double(count)
+    return Cost(microseconds: numbers[1] / Double(count), allocations: numbers[3])
 }
 
 /// Sends requests in one of the ways of a user, in a process of its own.
@@ -148,7 +178,7 @@ struct UserPathClient {
         let failed = await send(count)
         let processor = ProcessTime.microseconds - before
         let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
-        print("\(seconds) \(processor) \(failed) \(await allocations(max(count / 10, 100)))")
+        print("\(seconds) \(processor) \(failed) \(await allocations(max(count / 10, 1_000)))")
     }
 
     /// Returns the number of allocations for each request, which are counted apart from the time because counting
@@ -164,36 +194,35 @@ struct UserPathClient {
     /// Sends requests, and returns the number of failures.
     private func send(_ count: Int) async -> Int {
         switch path {
-        case .task, .postTask: return await offMainThread { sendByTasks(count) }
-        case .callback: return await offMainThread { sendWithHandlers(count) }
-        case .manager: return await offMainThread { sendInQueue(count) }
-        case .map: return await sendInGroup(count)
-        case .run, .policies: return await sendAwaited(count) { try await base.get("small.json", as: Album.self).run() }
-        case .runClosure:
-            return await sendAwaited(count) {
-                try await NetworkDataOperation(url: url) { data, _ in try Album(data) }.run()
+        case .task, .postTask: return await onOwnThread { sendByTasks(count) }
+        case .callback: return await onOwnThread { sendWithHandlers(count) }
+        case .manager:
+            let queue = QueueManager(width: inFlight)
+            return await onOwnThread {
+                sendInWaves(count) { operations in
+                    try? queue.add(operations)
+                    try? queue.waitUntilAllFinished()
+                }
             }
-        case .hooks: return await sendAwaited(count) { try await HookedAlbumOperation(url: url).run() }
+        case .queue:
+            let queue = OperationQueue()
+            queue.maxConcurrentOperationCount = inFlight
+            return await onOwnThread {
+                sendInWaves(count) { queue.addOperations($0, waitUntilFinished: true) }
+            }
+        case .map: return await sendInGroup(count)
+        case .run, .policies: return await sendAwaited(count) { base.get("small.json", as: Album.self) }
+        case .runClosure:
+            return await sendAwaited(count) { NetworkDataOperation(url: url) { data, _ in try Album(data) } }
+        case .hooks: return await sendAwaited(count) { HookedAlbumOperation(url: url) }
         case .post:
             let endpoint = Endpoint<Album>.post("echo", body: .data(body))
-            return await sendAwaited(count) { try await base.operation(for: endpoint).run() }
+            return await sendAwaited(count) { base.operation(for: endpoint) }
         }
     }
 
-    /// Awaits requests in tasks, each of which sends the next request after the last one.
-    private func sendAwaited(_ count: Int, _ send: @escaping @Sendable () async throws -> Album) async -> Int {
-        let rest = Countdown(count)
-        await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<inFlight {
-                group.addTask {
-                    while rest.takeOne() {
-                        let album = try? await send()
-                        rest.end(isGood: album?.year == 1959)
-                    }
-                }
-            }
-        }
-        return await offMainThread { rest.wait() }
+    private func sendAwaited(_ count: Int, _ make: @escaping @Sendable () -> NetworkDataOperation<Album>) async -> Int {
+        await sendConcurrently(count, inFlight: inFlight) { try await make().run().year == 1959 }
     }
 
     private func sendByTasks(_ count: Int) -> Int {
@@ -237,13 +266,11 @@ struct UserPathClient {
         return rest.wait()
     }
 
-    private func sendInQueue(_ count: Int) -> Int {
-        let queue = QueueManager(width: inFlight)
+    private func sendInWaves(_ count: Int, _ run: ([NetworkDataOperation<Album>]) -> Void) -> Int {
         var (failed, made) = (0, 0)
         while made < count {
             let operations = (made..<min(made + 1_000, count)).map { _ in base.get("small.json", as: Album.self) }
-            try? queue.add(operations)
-            try? queue.waitUntilAllFinished()
+            run(operations)
             failed += operations.count { $0.outcome?.result?.year != 1959 }
             made += operations.count
         }
@@ -254,13 +281,6 @@ struct UserPathClient {
         let group = GroupOperation.map(0..<count, width: inFlight) { _ in base.get("small.json", as: Album.self) }
         guard let albums = try? await group.run() else { return count }
         return count - albums.count { $0.year == 1959 }
-    }
-
-    /// Runs work that blocks on a thread of its own, because the threads of Swift's tasks must not block.
-    private func offMainThread(_ work: @escaping @Sendable () -> Int) async -> Int {
-        await withCheckedContinuation { continuation in
-            Thread.detachNewThread { continuation.resume(returning: work()) }
-        }
     }
 }
 

@@ -35,10 +35,10 @@ func idlePolicies(_ scale: Scale) -> [Figure] {
         }
         let name = client.policies.rawValue + (client.policies.observes ? "" : ", idle")
         let time = median(zip(times[index], times[0]).map { $0 - $1 })
-        figures.append(.plain("\(name): processor time of a request", unit: "µs", time, target: target(1.5)))
+        figures.append(.plain("\(name): processor time of a request", unit: "µs", time, target: target(1)))
         guard allocation_counter_is_available() == 1 else { continue }
         figures.append(
-            .plain("\(name): allocations of a request", unit: "", blocks[index] - blocks[0], target: target(4)))
+            .plain("\(name): allocations of a request", unit: "", blocks[index] - blocks[0], target: target(3)))
     }
     // Requests that fail would be cheaper than requests that succeed.
     if clients.isEmpty { failures = 1 }

@@ -21,6 +21,6 @@ func timerStorm(_ scale: Scale) -> [Figure] {
             "a timer of 100,000 on the manual clock", unit: "µs", pair.ours / 1_000,
             target: scale.isSmoke ? .none : .atMost(2)),
         .ratio(
-            "a timer of 100,000, to one of 1,000", unit: "ns", pair, target: scale.isSmoke ? .none : .atMost(2)),
+            "a timer of 100,000, to one of 1,000", unit: "ns", pair, target: scale.isSmoke ? .none : .atMost(1.5)),
     ]
 }

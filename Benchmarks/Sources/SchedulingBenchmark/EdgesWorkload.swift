@@ -70,8 +70,7 @@ private func growthOfEdges(_ scale: Scale, _ shape: EdgeShape) -> Figure {
             timeOfEdges(graphs[1].count, graphs[1].edges)
         )
     }
-    let pair = Pair(
-        ours: median(rounds.map(\.1)), peer: median(rounds.map(\.0)), ratio: median(rounds.map { $1 / $0 }))
+    let pair = Pair(ours: rounds.map(\.1), peer: rounds.map(\.0))
     return .ratio(
         "edges, \(shape.name): one of \(scale.count) operations ÷ one of \(few)", unit: "ns", pair, target: .atMost(3))
 }
@@ -79,8 +78,7 @@ private func growthOfEdges(_ scale: Scale, _ shape: EdgeShape) -> Figure {
 private func comparisonOfEdges(_ scale: Scale, _ shape: EdgeShape) -> Figure {
     let edges = shape.edges(scale.count)
     let rounds = (0..<scale.rounds).map { _ in (timeOfEdges(scale.count, edges), timeOfPeerEdges(scale.count, edges)) }
-    let pair = Pair(
-        ours: median(rounds.map(\.0)), peer: median(rounds.map(\.1)), ratio: median(rounds.map { $0 / $1 }))
+    let pair = Pair(ours: rounds.map(\.0), peer: rounds.map(\.1))
     return .ratio(
         "edges, \(shape.name), \(scale.count) operations: Operation", unit: "ns", pair, target: .atMost(10))
 }

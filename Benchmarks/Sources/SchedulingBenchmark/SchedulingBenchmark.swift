@@ -16,8 +16,9 @@ enum SchedulingBenchmark {
     // Priorities come last, because each dependency costs more after a process has run an operation of low priority.
     private static var parts: [BenchmarkCommand.Part] {
         [
-            .init("independent", independentFigures), .init("closures", closureFigures),
-            .init("chains", chainFigures), .init("graphs", graphFigures), .init("completion", completionFigures),
+            .init("independent", independentFigures), .init("floor", floorFigures),
+            .init("closures", closureFigures), .init("chains", chainFigures), .init("graphs", graphFigures),
+            .init("completion", completionFigures),
             .init("cancellation", cancellationFigures), .init("spawning", spawningFigures),
             .init("memory", memoryFigures), .init("edges", edgesFigures), .init("members", memberFigures),
             .init("growth", growthFigures), .init("priorities", priorityFigures),

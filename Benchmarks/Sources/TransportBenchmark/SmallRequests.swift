@@ -52,7 +52,7 @@ private func figures(_ many: [String: [Cost]], _ one: [String: [Cost]], _ scale:
         guard let ours = costs["curl"]?.map(value), let others = costs[peer]?.map(value), !ours.isEmpty,
             ours.count == others.count
         else { return nil }
-        return Pair(ours: median(ours), peer: median(others), ratio: median(zip(ours, others).map { $0 / $1 }))
+        return Pair(ours: ours, peer: others)
     }
     /// A smoke run sends so few requests that its time is mostly the start of a process.
     func target(_ bound: Double) -> Figure.Target { scale.isSmoke ? .none : .atLeast(bound) }

@@ -22,7 +22,7 @@ extension NetworkOperation: AttemptHost {
         try checkEvaluation()
         var request = try makeRequest()
         if let service {
-            networkAttempts.policies.credential?.keepCredentials(at: service.origin)
+            networkAttempts.policies?.credential?.keepCredentials(at: service.origin)
             request = try service.completed(request)
         }
         if let options { request = try request.with(options) }

@@ -410,14 +410,14 @@ extension NetworkAttempts {
 
     /// Records that the preparation of an attempt begins.
     func beginHistory(_ number: Int, _ host: any AttemptHost) {
-        guard state.withLock({ $0.policies.mayTryAgain }) else { return }
+        guard state.withLock({ $0.policies?.mayTryAgain == true }) else { return }
         let now = host.clock.now
         state.withLock { $0.history.begin(number, now: now, isSuspended: $0.machine.isSuspended) }
     }
 
     /// Records that the operation was suspended or resumed.
     func historyMayContinue(_ mayContinue: Bool) {
-        guard let (host, _) = running(), state.withLock({ $0.policies.mayTryAgain }) else { return }
+        guard let (host, _) = running(), state.withLock({ $0.policies?.mayTryAgain == true }) else { return }
         let now = host.clock.now
         state.withLock { $0.history.suspend(!mayContinue, now: now) }
     }

@@ -6,7 +6,7 @@ import OperationCore
 
 // Policies decide before a request is sent, and after an attempt failed.
 extension NetworkAttempts {
-    var policies: AttemptPolicies { state.withLock { $0.policies } }
+    var policies: AttemptPolicies? { state.withLock { $0.policies } }
 
     /// Changes the policies.
     ///
@@ -21,15 +21,17 @@ extension NetworkAttempts {
     ) {
         state.release { state in
             state.explicitPolicies.formUnion(setting)
-            return change(&state.policies)
+            var policies = exchange(&state.policies, with: nil) ?? AttemptPolicies()
+            defer { state.policies = policies }
+            return change(&policies)
         }
     }
 
     // Before a request is sent.
 
     func clear() -> AttemptMachine.Action {
-        guard let (host, _) = running(), let request else { return .none }
-        let (round, policies) = state.withLock { ($0.machine.round, $0.policies) }
+        guard let (host, _) = running(), let request, let policies else { return .none }
+        let round = state.withLock { $0.machine.round }
         return pass(policies, from: 0, request, round, host)
     }
 
@@ -67,12 +69,12 @@ extension NetworkAttempts {
             return false
         }
         var mayBeSent = true
-        policies.forEach { if mayBeSent { mayBeSent = $0.maySend(number) } }
+        policies?.forEach { if mayBeSent { mayBeSent = $0.maySend(number) } }
         if mayBeSent { return true }
         let (action, isTakenBack) = takeBack(number)
         // The attempt may have ended in the meantime, for example because of its time limit.
         guard isTakenBack else { return false }
-        policies.forEach { $0.takenBack(number) }
+        policies?.forEach { $0.takenBack(number) }
         record(.takenBack, number, host)
         // The hooks are user code, and this is the thread of the session.
         DispatchQueue.global().async { self.perform(action) }
@@ -166,7 +168,7 @@ extension NetworkAttempts {
         let (error, policies) = state.withLock { ($0.error, $0.policies) }
         guard let error else { return .none }
         reportFailure(number)
-        guard policies.mayTryAgain else { return state.withLock { $0.machine.decided(.fail, number) } }
+        guard let policies, policies.mayTryAgain else { return state.withLock { $0.machine.decided(.fail, number) } }
         let now = host.clock.now
         let report = state.withLock { state in
             state.history.fail(number, saved: state.saved, replays: state.machine.replays, now: now)

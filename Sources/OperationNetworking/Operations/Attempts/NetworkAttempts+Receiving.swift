@@ -89,8 +89,7 @@ extension NetworkAttempts {
 
     /// Passes the headers to the policies as early as possible, and returns whether one of them refuses the response.
     private func judge(_ head: ResponseHead, _ request: NetworkRequest, _ number: Int) -> Bool {
-        let policies = policies
-        guard policies.mayTryAgain else { return false }
+        guard let policies, policies.mayTryAgain else { return false }
         var isRefused = false
         policies.forEach { if $0.refuses(head, of: request, number) { isRefused = true } }
         state.withLock { if $0.machine.acceptsEvents(number) { $0.isRefused = isRefused } }

@@ -108,7 +108,7 @@ extension NetworkAttempts {
             state.isPrepared = true
             if state.firstKey == nil { state.firstKey = request.idempotencyKey }
             state.adaptation = nil
-            return (state.machine.prepared(number, isGated: state.policies.mayHoldBack), left)
+            return (state.machine.prepared(number, isGated: state.policies?.mayHoldBack == true), left)
         }
         withExtendedLifetime(left) {}
         return action
@@ -168,7 +168,7 @@ extension NetworkAttempts {
     /// refuses it.
     private func refusal(of request: NetworkRequest, _ number: Int, _ host: any AttemptHost) -> NetworkError? {
         var refusal: NetworkError?
-        policies.forEach { if refusal == nil { refusal = $0.begins(number, request, of: host) } }
+        policies?.forEach { if refusal == nil { refusal = $0.begins(number, request, of: host) } }
         return refusal
     }
 
@@ -307,7 +307,7 @@ extension NetworkAttempts {
         left.timeout?.cancel()
         left.task?.cancel()
         left.receiver?.detach()
-        left.policies.forEach { $0.forget() }
+        left.policies?.forEach { $0.forget() }
         left.observation?.record(step(left.received), 0, by: operation)
     }
 }

@@ -48,7 +48,8 @@ public final class NetworkAttempts: Sendable {
         var timer: (any OperationTimer)?
         var time = AttemptTime()
         var timeout: (any OperationTimer)?
-        var policies = AttemptPolicies()
+        /// The policies of the operation, or nil if there were never any.
+        var policies: AttemptPolicies?
         /// The policies that were set on the operation itself, including those that were set to nil.
         var explicitPolicies: ExplicitPolicies = []
         var history = AttemptHistory()
@@ -272,7 +273,7 @@ extension NetworkAttempts {
 
 // The time limit of one attempt, on the operation's clock.
 extension NetworkAttempts {
-    private var attemptTimeout: Duration? { policies.retry?.attemptTimeout }
+    private var attemptTimeout: Duration? { policies?.retry?.attemptTimeout }
 
     /// Stops the time limit, because the attempt is over or waits for something else than the server.
     ///

@@ -135,7 +135,7 @@ extension NetworkAttempts {
     /// Adds a gate if the session of the operation limits the rate of its requests.
     func addRateLimitGate(of host: any AttemptHost) {
         guard RateLimit.isUsedBySessions.load(ordering: .relaxed),
-            host.exchangeOfAttempts?.configuration.rateLimit != nil, policies.rate == nil
+            host.exchangeOfAttempts?.configuration.rateLimit != nil, policies?.rate == nil
         else { return }
         changePolicies { $0.rate = RateLimitGate(nil) }
     }
@@ -155,7 +155,7 @@ extension AnyNetworkOperation {
     /// The default is `nil`. In this case, only the session's limit applies, if the session has one. Set this property
     /// before the operation starts. To limit all operations of a service, set ``NetworkBase/rateLimit``.
     public var rateLimit: RateLimit? {
-        get { networkAttempts.policies.rate?.limit }
+        get { networkAttempts.policies?.rate?.limit }
         set {
             guard maySet("rate limit") else { return }
             networkAttempts.changePolicies { exchange(&$0.rate, with: newValue.map(RateLimitGate.init)) }
