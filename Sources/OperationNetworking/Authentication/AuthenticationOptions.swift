@@ -59,7 +59,8 @@ public struct AuthenticationOptions: Sendable {
     /// - The refresh was canceled.
     /// - A queue did not accept the refresh.
     ///
-    /// The authenticator does not call the closure after a timeout. It assumes that another refresh can succeed.
+    /// The authenticator does not call the closure after a timeout. The authenticator assumes that another refresh can
+    /// succeed.
     public var mayPass: @Sendable (any Error) -> Bool = { AuthenticationOptions.isPassing($0) }
     /// The minimum time between a temporary failure of a refresh and the next refresh.
     ///
@@ -156,11 +157,15 @@ extension OperationFailure: EndOfOperation {
 /// operation creates its request again and sends the new request.
 ///
 /// ```swift
-/// struct Token: Decodable, Sendable { let access: String, refresh: String, lifetime: Double }
+/// struct Token: Decodable, Sendable {
+///     let access: String, refresh: String, lifetime: Double
+/// }
 ///
 /// func shop(at url: URL, signedInWith token: Token) -> NetworkBase {
 ///     let plain = NetworkBase(url)
-///     let authenticator = Authenticator(token, lifetime: { .seconds($0.lifetime) }) { token, request in
+///     let authenticator = Authenticator(
+///         token, lifetime: { .seconds($0.lifetime) }
+///     ) { token, request in
 ///         try request.with("Authorization", "Bearer \(token.access)")
 ///     } refresh: { old in
 ///         try await plain.send(["token": old?.refresh], to: "token").run()
@@ -173,6 +178,8 @@ extension OperationFailure: EndOfOperation {
 ///
 /// Create one authenticator for each realm, which is a set of requests that use the same credential. Keep a reference
 /// to the authenticator as long as operations use it.
+///
+/// Guide: `Docs/Guides/Authentication.md`
 public final class Authenticator<Credential: Sendable>: Sendable {
     /// The realm of this authenticator, which you can add to the `realms` of an operation, a group or a
     /// ``NetworkBase``.

@@ -297,7 +297,7 @@ extension AuthenticationRealm {
 extension AuthenticationRealm {
     func run(_ operation: any AnyNetworkOperation, changing change: @escaping PostponedOperations.Change) -> Bool {
         guard let waiter = takeOut(operation), let host = waiter.operation else { return false }
-        (host.networkAttempts.policies.credential as? CredentialAgent)?.skipCredential(self)
+        (host.networkAttempts.policies?.credential as? CredentialAgent)?.skipCredential(self)
         host.networkAttempts.change(with: change)
         waiter.resume()
         return true

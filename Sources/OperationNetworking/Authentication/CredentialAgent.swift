@@ -162,7 +162,7 @@ final class CredentialAgent: AttemptPolicy {
                 answer(decision ?? AttemptPolicyDecision(.fail, note: "\(error)", error: error))
             }
             // If the network is unavailable, the operation can wait for it.
-            guard let host, let offline = host.networkAttempts.policies.offline else {
+            guard let host, let offline = host.networkAttempts.policies?.offline else {
                 return end(nil)
             }
             DispatchQueue.global().async { offline.decide(report.with(error), for: host, end) }
@@ -242,7 +242,7 @@ extension AnyNetworkOperation {
     /// A request gets the credential of the first realm in this array that applies to the request's origin. Set this
     /// property before the operation starts. If you never set the property, the operation uses the realms of its group.
     public var realms: [AuthenticationRealm] {
-        get { (networkAttempts.policies.credential as? CredentialAgent)?.realms ?? [] }
+        get { (networkAttempts.policies?.credential as? CredentialAgent)?.realms ?? [] }
         set {
             guard maySet("list of realms") else { return }
             networkAttempts.set(newValue.isEmpty ? nil : CredentialAgent(newValue), bySetting: .realms)

@@ -7,7 +7,9 @@ import OperationCore
 /// A list of operations that pause after a failed attempt until you resume them.
 ///
 /// ```swift
-/// let unpaid = PostponedOperations("until it is paid") { attempt in attempt.error.status == 402 }
+/// let unpaid = PostponedOperations("until it is paid") { attempt in
+///     attempt.error.status == 402
+/// }
 ///
 /// func albums(of shop: NetworkBase) -> EndpointOperation<[String]> {
 ///     let operation = shop.get("albums", as: [String].self)
@@ -165,7 +167,7 @@ extension AnyNetworkOperation {
     /// The default is `nil`, which disables pauses after failed attempts. Set this property before the operation
     /// starts.
     public var postponed: PostponedOperations? {
-        get { (networkAttempts.policies.manual as? ManualAgent)?.list }
+        get { (networkAttempts.policies?.manual as? ManualAgent)?.list }
         set {
             guard maySet("list of paused operations") else { return }
             networkAttempts.changePolicies { exchange(&$0.manual, with: newValue.map(ManualAgent.init)) }

@@ -190,7 +190,9 @@ public final class ConnectivityObservation: Sendable {
 ///
 ///     var connectivity: Connectivity { board.connectivity }
 ///
-///     func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
+///     func observe(_ body: @escaping @Sendable (Connectivity) -> Void)
+///         -> ConnectivityObservation
+///     {
 ///         board.observe(for: self, body)
 ///     }
 ///

@@ -129,7 +129,9 @@ extension QueueManager {
     ///
     /// ```swift
     /// let uploads = QueueManager("uploads", width: 2)
-    /// let hold = uploads.hold(whileOffline: .system) { isHeld in print(isHeld ? "No network" : "") }
+    /// let hold = uploads.hold(whileOffline: .system) { isHeld in
+    ///     print(isHeld ? "No network" : "")
+    /// }
     /// ```
     ///
     /// Operations that are already running continue. The `explain(_:)` method names the missing network as the reason
@@ -172,7 +174,9 @@ extension QueueManager {
     /// ```swift
     /// let uploads = QueueManager("uploads", width: 2)
     /// let keeper = uploads.carryOn(whileOffline: .system)
-    /// try uploads.add(remaking: { ClosureOperation { try Data(contentsOf: URL(fileURLWithPath: "/tmp/it")) } })
+    /// try uploads.add(remaking: {
+    ///     ClosureOperation { try Data(contentsOf: URL(fileURLWithPath: "/tmp/it")) }
+    /// })
     /// ```
     ///
     /// Use this method for a queue whose operations must all succeed eventually. The method has the same parameters as

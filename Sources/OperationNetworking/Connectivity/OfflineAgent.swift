@@ -109,7 +109,7 @@ final class OfflineAgent: AttemptPolicy {
         guard let left else { return .offlineTooOften }
         let waiting = policy.waiting
         // A failure caused by a missing network says nothing about the credential.
-        let endOutage = (host.networkAttempts.policies.credential as? CredentialAgent)?.outage()
+        let endOutage = (host.networkAttempts.policies?.credential as? CredentialAgent)?.outage()
         let ticket = waiting.enter(atMost: left) { [weak self, weak host] end, duration in
             // A suspended operation does not run out of time. When it resumes, it checks the network and waits again if
             // necessary.
@@ -152,7 +152,8 @@ extension WaitReason {
 /// ``shared`` instance.
 ///
 /// ```swift
-/// let patient = OfflineWaiting(capacity: 100, pace: OfflineResumePace(perSecond: 5))
+/// let patient = OfflineWaiting(
+///     capacity: 100, pace: OfflineResumePace(perSecond: 5))
 /// var policy = OfflinePolicy(waiting: patient)
 /// policy.longestWait = .seconds(3600)
 /// ```

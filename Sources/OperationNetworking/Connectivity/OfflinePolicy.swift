@@ -20,6 +20,8 @@ import OperationCore
 ///
 /// If an attempt fails while the network is unavailable, the attempt does not count toward the maximum number of
 /// attempts.
+///
+/// Guide: `Docs/Guides/Offline.md`
 public struct OfflinePolicy: Sendable {
     /// The behavior of an operation that is ready to send a request while the network is unavailable.
     ///
@@ -67,6 +69,8 @@ public struct OfflinePolicy: Sendable {
     /// A closure that returns whether a request requires the network.
     ///
     /// The default closure returns `false` for requests to this device, and `true` for all other requests.
+    ///
+    /// An operation can call the closure on any thread.
     public var concerns: @Sendable (NetworkRequest) -> Bool = { !OfflinePolicy.staysHere($0) }
 
     /// Creates a policy with the default values.
@@ -119,6 +123,10 @@ public struct OfflineRule: Sendable, Hashable {
     public let reason: String
 
     /// Creates a rule that matches errors with the given code.
+    ///
+    /// - Parameters:
+    ///   - code: The error code that the rule matches.
+    ///   - reason: A sentence that explains how an unavailable network causes the error.
     public static func failure(_ code: NetworkError.Code, because reason: String) -> OfflineRule {
         OfflineRule(code: code, reason: reason)
     }
@@ -154,6 +162,12 @@ public struct OfflineResumePace: Sendable, Hashable {
     public var settling: Duration
 
     /// Creates a pace from a number of operations per second and a settling time.
+    ///
+    /// - Parameters:
+    ///   - perSecond: The average number of operations that resume per second. The default is 20. A value below 0.001
+    ///     is treated as 0.001.
+    ///   - settling: The minimum time for which the network must be available before the first operation resumes. The
+    ///     default is half a second.
     public init(perSecond: Double = 20, settling: Duration = .milliseconds(500)) {
         self.perSecond = perSecond
         self.settling = settling
@@ -185,7 +199,7 @@ extension AnyNetworkOperation {
     /// The default is `nil`, which ignores the state of the network. Set this property before the operation starts. If
     /// you never set the property, the operation uses the policy of its group.
     public var offline: OfflinePolicy? {
-        get { (networkAttempts.policies.offline as? OfflineAgent)?.policy }
+        get { (networkAttempts.policies?.offline as? OfflineAgent)?.policy }
         set {
             guard maySet("offline policy") else { return }
             networkAttempts.set(newValue, bySetting: .offline)

@@ -16,7 +16,9 @@ import Foundation
 ///
 /// enum Shop {
 ///     static func album(_ id: Int) -> Endpoint<Album> { .get("albums/\(id)") }
-///     static func add(_ album: Album) -> Endpoint<NoContent> { .post("albums", json: album) }
+///     static func add(_ album: Album) -> Endpoint<NoContent> {
+///         .post("albums", json: album)
+///     }
 /// }
 /// ```
 ///
@@ -39,6 +41,8 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     ///
     /// The query does not contain parameters whose value is `nil`. The ``NetworkBase/formEncoder`` of the base
     /// determines the format of arrays and nested values.
+    ///
+    /// The default is an empty dictionary.
     public var query: [String: (any Sendable)?]
     /// The headers of the request, in addition to the headers of the base.
     ///
@@ -52,6 +56,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// A closure that creates the body of the request from the settings of the base.
     ///
     /// The operation calls the closure each time it creates the request, which happens at least once for each attempt.
+    /// The closure runs on the thread that starts the operation or ends a wait.
     public var makeBody: @Sendable (NetworkBase) throws -> RequestBody {
         didSet { sendsNoBody = false }
     }
@@ -78,7 +83,6 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// Creates an endpoint from a method, a path and closures that create the body and decode the response.
     ///
     /// - Parameters:
-    ///
     ///   - method: The HTTP method of the request.
     ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
     ///   - query: The query parameters of the request.
@@ -103,6 +107,9 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     }
 
     /// Returns a copy of the endpoint with the given headers, which replace any existing headers with the same names.
+    ///
+    /// - Parameter fields: The headers to add. If a name occurs more than once, the endpoint sends each of these
+    ///   headers.
     public func adding(_ fields: HeaderFields) -> Self {
         var endpoint = self
         for field in fields { endpoint.headers[field.name] = nil }
@@ -111,6 +118,11 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     }
 
     /// Returns a copy of the endpoint with a new value for one header.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the header, in any case.
+    ///   - value: The value that replaces all values of the header. If the name or the value is not valid, the
+    ///     operation fails when it creates the request.
     public func header(_ name: String, _ value: String) -> Self {
         var endpoint = self
         endpoint.headers[name] = value
@@ -124,7 +136,9 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// ```swift
     /// struct Album: Codable, Sendable { let title: String }
     ///
-    /// func add(_ album: Album, at url: URL, to shop: NetworkBase) -> EndpointOperation<NoContent> {
+    /// func add(_ album: Album, at url: URL, to shop: NetworkBase)
+    ///     -> EndpointOperation<NoContent>
+    /// {
     ///     let endpoint = Endpoint<NoContent>.post("albums", json: album)
     ///     return shop.operation(for: endpoint.at(url))
     /// }
@@ -160,7 +174,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// Creates the request of an operation, and keeps the credentials of its realms from other origins.
     func request(at base: NetworkBase, for attempts: NetworkAttempts) throws -> NetworkRequest {
         if let place, place.allowsOtherOrigin {
-            attempts.policies.credential?.keepCredentials(at: RequestOrigin(of: base.url))
+            attempts.policies?.credential?.keepCredentials(at: RequestOrigin(of: base.url))
         }
         return try request(at: base)
     }
@@ -207,16 +221,33 @@ private final class EndpointPlace: Sendable {
 
 extension Endpoint where ResultType: Decodable {
     /// Creates an endpoint that sends a GET request to a path of the service.
+    ///
+    /// - Parameters:
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
     public static func get(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
         reading("GET", path, query)
     }
 
     /// Creates an endpoint that sends a DELETE request to a path of the service.
+    ///
+    /// - Parameters:
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
     public static func delete(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
         reading("DELETE", path, query)
     }
 
     /// Creates an endpoint that sends a value as JSON in a POST request.
+    ///
+    /// - Parameters:
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
+    ///   - value: The value to encode. The operation encodes the value with ``NetworkBase/makeEncoder`` each time it
+    ///     creates the request.
     public static func post(
         _ path: String, _ query: [String: (any Sendable)?] = [:], json value: some Encodable & Sendable
     ) -> Self {
@@ -224,6 +255,12 @@ extension Endpoint where ResultType: Decodable {
     }
 
     /// Creates an endpoint that sends a body in a POST request.
+    ///
+    /// - Parameters:
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
+    ///   - body: The body of the request. The default is ``RequestBody/none``.
     public static func post(
         _ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody = .none
     ) -> Self {
@@ -231,6 +268,13 @@ extension Endpoint where ResultType: Decodable {
     }
 
     /// Creates an endpoint that sends a URL-encoded form in a POST request.
+    ///
+    /// - Parameters:
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
+    ///   - form: The names and values of the form. The operation encodes the form with ``NetworkBase/formEncoder``,
+    ///     whose default omits names with the value `nil`.
     public static func post(
         _ path: String, _ query: [String: (any Sendable)?] = [:], form: [String: (any Sendable)?]
     ) -> Self {
@@ -238,6 +282,13 @@ extension Endpoint where ResultType: Decodable {
     }
 
     /// Creates an endpoint that sends a value as JSON in a PUT request.
+    ///
+    /// - Parameters:
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
+    ///   - value: The value to encode. The operation encodes the value with ``NetworkBase/makeEncoder`` each time it
+    ///     creates the request.
     public static func put(
         _ path: String, _ query: [String: (any Sendable)?] = [:], json value: some Encodable & Sendable
     ) -> Self {
@@ -245,11 +296,24 @@ extension Endpoint where ResultType: Decodable {
     }
 
     /// Creates an endpoint that sends a body in a PUT request.
+    ///
+    /// - Parameters:
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
+    ///   - body: The body of the request.
     public static func put(_ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody) -> Self {
         sending("PUT", path, query, body: body)
     }
 
     /// Creates an endpoint that sends a value as JSON in a PATCH request.
+    ///
+    /// - Parameters:
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
+    ///   - value: The value to encode. The operation encodes the value with ``NetworkBase/makeEncoder`` each time it
+    ///     creates the request.
     public static func patch(
         _ path: String, _ query: [String: (any Sendable)?] = [:], json value: some Encodable & Sendable
     ) -> Self {
@@ -257,6 +321,14 @@ extension Endpoint where ResultType: Decodable {
     }
 
     /// Creates an endpoint that sends a value as JSON in a request with the HTTP method that you specify.
+    ///
+    /// - Parameters:
+    ///   - method: The HTTP method of the request, such as `PROPFIND`.
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
+    ///   - value: The value to encode. The operation encodes the value with ``NetworkBase/makeEncoder`` each time it
+    ///     creates the request.
     public static func sending(
         _ method: String, _ path: String, _ query: [String: (any Sendable)?] = [:],
         json value: some Encodable & Sendable
@@ -265,6 +337,13 @@ extension Endpoint where ResultType: Decodable {
     }
 
     /// Creates an endpoint that sends a body in a request with the HTTP method that you specify.
+    ///
+    /// - Parameters:
+    ///   - method: The HTTP method of the request, such as `PATCH`.
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
+    ///   - body: The body of the request.
     public static func sending(
         _ method: String, _ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody
     ) -> Self {
@@ -296,6 +375,11 @@ extension Endpoint where ResultType: Decodable {
 
 extension Endpoint where ResultType == ImageData {
     /// Creates an endpoint that requests the data of an image with a GET request.
+    ///
+    /// - Parameters:
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
     public static func image(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
         image(path, query) { $0 }
     }
@@ -323,6 +407,11 @@ extension Endpoint {
 
 extension NetworkBase {
     /// Creates an operation that requests the data of an image with a GET request.
+    ///
+    /// - Parameters:
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
     public func image(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> EndpointOperation<ImageData> {
         operation(for: .image(path, query))
     }
@@ -331,6 +420,11 @@ extension NetworkBase {
 #if canImport(ImageIO)
     extension Endpoint where ResultType == DecodedImage {
         /// Creates an endpoint that requests an image with a GET request and decodes the image with Image I/O.
+        ///
+        /// - Parameters:
+        ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+        ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+        ///     dictionary.
         public static func decodedImage(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
             image(path, query) { try $0.decoded() }
         }
@@ -363,13 +457,21 @@ extension NetworkBase {
     /// Creates an operation that downloads a file from a path of the service to disk.
     ///
     /// ```swift
-    /// func cover(of album: Int, from shop: NetworkBase, into folder: URL) -> NetworkDownloadOperation<URL> {
+    /// func cover(of album: Int, from shop: NetworkBase, into folder: URL)
+    ///     -> NetworkDownloadOperation<URL>
+    /// {
     ///     shop.download("albums/\(album)/cover", to: .folder(folder))
     /// }
     /// ```
     ///
     /// The result of the operation is the URL of the file. If the destination is ``DownloadDestination/temporary``, the
     /// file remains until you remove it.
+    ///
+    /// - Parameters:
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
+    ///   - destination: The destination of the file. The default is ``DownloadDestination/temporary``.
     public func download(
         _ path: String, _ query: [String: (any Sendable)?] = [:], to destination: DownloadDestination = .temporary
     ) -> NetworkDownloadOperation<URL> {
@@ -398,6 +500,11 @@ extension NetworkBase {
     ///
     /// The operation does not decode the body. The result of the operation is the URL of the file. If the destination
     /// is ``DownloadDestination/temporary``, the file remains until you remove it.
+    ///
+    /// - Parameters:
+    ///   - endpoint: The endpoint whose request the operation sends. The operation does not use the ``Endpoint/decode``
+    ///     closure.
+    ///   - destination: The destination of the file. The default is ``DownloadDestination/temporary``.
     public func download<ResultType: Sendable>(
         _ endpoint: Endpoint<ResultType>, to destination: DownloadDestination = .temporary
     ) -> NetworkDownloadOperation<URL> {

@@ -14,7 +14,9 @@ import Foundation
 /// To use subclasses, define one class for the service and one small class for each endpoint:
 ///
 /// ```swift
-/// class ShopOperation<ResultType: Sendable>: EndpointOperation<ResultType>, @unchecked Sendable {
+/// class ShopOperation<ResultType: Sendable>: EndpointOperation<ResultType>,
+///     @unchecked Sendable
+/// {
 ///     override var base: NetworkBase {
 ///         var base = NetworkBase(URL(filePath: "/"))
 ///         base.headers["X-Client"] = "sample"
@@ -38,12 +40,18 @@ import Foundation
 /// The base provides the settings that all operations of the service share, such as the URL and the headers. Each
 /// attempt reads ``base`` and ``endpoint`` again to create its request. The operation copies the response rules, the
 /// log and the callback queue from the base only once, during initialization.
+///
+/// Guide: `Docs/Guides/NetworkOperations.md`
 open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultType>, @unchecked Sendable {
     // Sendable: the class adds no mutable state.
 
     private let given: (endpoint: Endpoint<ResultType>, base: NetworkBase)?
 
     /// Creates an operation that sends an endpoint's request to a service.
+    ///
+    /// - Parameters:
+    ///   - endpoint: The request to send, and the closure that decodes the result.
+    ///   - base: The settings of the service. The operation uses the session of the base.
     public init(_ endpoint: Endpoint<ResultType>, at base: NetworkBase) {
         given = (endpoint, base)
         super.init(RequestDraft(head: .none), base.session, nil)
@@ -78,10 +86,13 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
     }
 
     /// Creates the request from the endpoint and the base.
+    ///
+    /// - Throws: A ``NetworkError`` if the URL, a header or the body is not valid, or the error that
+    ///   ``Endpoint/makeBody`` throws. The attempt then fails.
     open override func makeRequest() throws -> NetworkRequest {
         let base = base
         // A subclass may have a hook that sends the request to another origin.
-        if !isPlain { networkAttempts.policies.credential?.keepCredentials(at: RequestOrigin(of: base.url)) }
+        if !isPlain { networkAttempts.policies?.credential?.keepCredentials(at: RequestOrigin(of: base.url)) }
         return try endpoint.request(at: base, for: networkAttempts)
     }
 
@@ -107,6 +118,11 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
     override var makesResultByEvaluator: Bool { false }
 
     /// Decodes the result from a response by using the endpoint or an override of ``evaluate(result:response:)``.
+    ///
+    /// - Parameters:
+    ///   - result: The body of the response.
+    ///   - head: The status and the headers of the response.
+    /// - Throws: The error of the closure that decodes the result. The attempt then fails.
     open override func evaluate(result: Data, head: ResponseHead) throws -> ResultType {
         guard isPlain, let given, let read = given.endpoint.read else {
             return try evaluate(result: result, response: networkAttempts.needResponse(of: head))
@@ -116,6 +132,11 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
     }
 
     /// Decodes the result from a response by calling the endpoint's ``Endpoint/decode`` closure.
+    ///
+    /// - Parameters:
+    ///   - result: The body of the response.
+    ///   - response: The status and the headers of the response.
+    /// - Throws: The error that ``Endpoint/decode`` throws. The attempt then fails.
     open override func evaluate(result: Data, response: HTTPURLResponse) throws -> ResultType {
         let endpoint = endpoint
         if result.isEmpty, let emptyResult = endpoint.emptyResult { return emptyResult() }

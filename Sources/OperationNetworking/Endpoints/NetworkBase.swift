@@ -15,6 +15,8 @@ import Synchronization
 ///     shop.get("albums", ["page": 2])
 /// }
 /// ```
+///
+/// Guide: `Docs/Guides/NetworkOperations.md`
 public struct NetworkBase: Sendable {
     /// The URL of the service, to which operations append the paths of endpoints.
     ///
@@ -31,19 +33,33 @@ public struct NetworkBase: Sendable {
     /// If this property contains no `Accept` header, each request lists the content types that its endpoint can decode.
     /// A `Content-Type` header in this property applies only to a body without its own content type, such as plain
     /// data. JSON, forms and multipart forms set their content type.
+    ///
+    /// The default is an empty list.
     public var headers: HeaderFields = [:]
     /// The rules that a response must satisfy, such as the accepted status codes and content types.
+    ///
+    /// The default rules accept the status codes 200 to 299 and the content types in the `Accept` header of the
+    /// request.
     public var rules = ResponseRules()
     /// The transfer options of each request, such as its timeouts.
+    ///
+    /// The default is ``TransferOptions/standard``.
     public var options = TransferOptions.standard
     /// The encoder that creates the text of queries and forms.
+    ///
+    /// The default is an encoder with the default styles of ``FormEncoder``.
     public var formEncoder = FormEncoder()
     /// A closure that creates a JSON decoder for each response that an operation decodes from JSON.
+    ///
+    /// The default closure creates a `JSONDecoder` without changes. An operation calls the closure on the thread on
+    /// which it evaluates the response.
     public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
     /// A closure that creates a JSON encoder each time an operation encodes a request body.
     ///
     /// The default encoder sorts the keys alphabetically, so that every attempt sends the same body. For requests with
     /// an ``IdempotencyKey``, use an encoder that always creates the same bytes.
+    ///
+    /// An operation calls the closure on the thread that creates the request.
     public var makeEncoder: @Sendable () -> JSONEncoder = { .sorting }
     /// The retry behavior of the service's operations.
     ///
@@ -74,6 +90,8 @@ public struct NetworkBase: Sendable {
     ///
     /// A request gets the credential of the first realm in this array that applies to the request's origin. To add a
     /// realm, call ``authenticate(by:)``.
+    ///
+    /// The default is an empty array, which adds no credentials.
     public var realms: [AuthenticationRealm] = []
     /// The list that can pause an operation of the service after a failed attempt.
     ///
@@ -84,6 +102,8 @@ public struct NetworkBase: Sendable {
     /// The default is `nil`, which disables the log.
     public var log: NetworkLog?
     /// The observers that receive the network events of the service's operations.
+    ///
+    /// The default is an empty array.
     public var observers: [any NetworkObserver] = []
     /// The dispatch queue on which the service's operations call their handlers, unless an operation has its own
     /// callback queue.
@@ -93,6 +113,8 @@ public struct NetworkBase: Sendable {
     public var callbackQueue: DispatchQueue?
 
     /// Creates a base with the URL of a service and the default settings.
+    ///
+    /// - Parameter url: The URL of the service, to which the base appends the paths of requests.
     public init(_ url: URL) {
         self.url = url
     }
@@ -109,6 +131,11 @@ public struct NetworkBase: Sendable {
     ///     }
     /// }
     /// ```
+    ///
+    /// - Parameters:
+    ///   - url: The URL of the service.
+    ///   - setUp: A closure that changes the settings. The initializer calls the closure on the current thread before
+    ///     it returns.
     public init(_ url: URL, _ setUp: (inout NetworkBase) -> Void) {
         self.init(url)
         setUp(&self)
@@ -428,7 +455,8 @@ extension NetworkBase {
     ///
     /// ```swift
     /// func follow(_ shop: NetworkBase) async throws {
-    ///     for try await line in try await shop.stream("orders/log", ["since": 7]).lines {
+    ///     let log = try await shop.stream("orders/log", ["since": 7])
+    ///     for try await line in log.lines {
     ///         print(line)
     ///     }
     /// }
@@ -453,6 +481,11 @@ extension NetworkBase {
     /// Sends an endpoint's request and returns a stream as soon as the response headers arrive.
     ///
     /// The stream does not decode the body of the response. For details, see ``stream(_:_:headers:)``.
+    ///
+    /// - Parameter endpoint: The endpoint whose request to send. The method does not use the ``Endpoint/decode``
+    ///   closure.
+    /// - Throws: A ``NetworkError`` if the request is not valid, if the transfer fails, or if the rules reject the
+    ///   response.
     public func stream<ResultType: Sendable>(_ endpoint: Endpoint<ResultType>) async throws -> ResponseStream {
         try await session.withPolicy.stream(limited(endpoint.request(at: self)), rules: rules)
     }
@@ -488,6 +521,13 @@ extension NetworkBase {
     /// Returns the server-sent events that the service sends in response to an endpoint's request.
     ///
     /// For details, see ``events(_:_:headers:silence:)``.
+    ///
+    /// - Parameters:
+    ///   - endpoint: The endpoint whose request each connection sends. The sequence does not use the
+    ///     ``Endpoint/decode`` closure.
+    ///   - silence: The time without data after which the sequence opens a new connection. The default is `nil`, which
+    ///     uses the idle timeout of the request, as described in ``ServerSentEvents/silence``.
+    /// - Throws: A ``NetworkError`` if the request is not valid.
     public func events<ResultType: Sendable>(
         _ endpoint: Endpoint<ResultType>, silence: Duration? = nil
     ) throws -> ServerSentEvents {

@@ -83,7 +83,7 @@ extension NetworkAttempts {
         }
         // The operation was canceled just now and has already released its earlier policies.
         guard isEnded else { return }
-        self.policies.forEach { $0.forget() }
+        self.policies?.forEach { $0.forget() }
     }
 }
 
@@ -93,7 +93,9 @@ extension GroupOperation {
     ///
     /// ```swift
     /// func songs(of service: NetworkBase) -> GroupOperation<[Data], GroupFailure> {
-    ///     let songs = GroupOperation.map(1...100, width: 4) { service.get("songs/\($0)", as: Data.self) }
+    ///     let songs = GroupOperation.map(1...100, width: 4) {
+    ///         service.get("songs/\($0)", as: Data.self)
+    ///     }
     ///     songs.retry = .standard
     ///     songs.deadline = songs.clock.now.advanced(by: .seconds(60))
     ///     return songs

@@ -16,16 +16,26 @@ import OperationCore
 /// ```
 ///
 /// To set the retry behavior for all operations of a service, set ``NetworkBase/retry``.
+///
+/// Guide: `Docs/Guides/Retry.md`
 public struct Retry: Sendable {
     /// The policy that decides whether an operation sends a failed request again.
+    ///
+    /// The default is ``RetryPolicy/standard``.
     public var policy: RetryPolicy
     /// The backoff that determines the pauses between attempts.
+    ///
+    /// The default is ``RetryBackoff/standard``.
     public var backoff: RetryBackoff
     /// The backoff that determines the pauses if the server reports that it is overloaded.
+    ///
+    /// The default is ``RetryBackoff/throttled``.
     public var throttledBackoff: RetryBackoff
     /// The budget that limits the total number of retries of all operations that share the budget.
     ///
     /// If the value is `nil`, the total number of retries is not limited.
+    ///
+    /// The default is ``RetryBudget/shared``.
     public var budget: RetryBudget?
     /// The store in which operations share the pauses that servers request.
     ///
@@ -39,12 +49,23 @@ public struct Retry: Sendable {
     /// A closure that returns a random number from 0 to 1, which varies the duration of a pause.
     ///
     /// The operation can call the closure on any thread. Replace this closure only in tests.
+    ///
+    /// The default closure returns a new random number for each call.
     public var chance: @Sendable () -> Double = { .random(in: 0..<1) }
 
     /// Creates retry settings from a policy, backoffs and a budget.
     ///
     /// If you pass your own budget, store the budget in a `static let`. A separate budget for each operation would not
     /// limit the total number of retries.
+    ///
+    /// - Parameters:
+    ///   - policy: The policy that decides whether an operation sends a failed request again. The default is
+    ///     ``RetryPolicy/standard``.
+    ///   - backoff: The backoff that determines the pauses between attempts. The default is ``RetryBackoff/standard``.
+    ///   - throttledBackoff: The backoff that determines the pauses if the server reports that it is overloaded. The
+    ///     default is ``RetryBackoff/throttled``.
+    ///   - budget: The budget that limits the total number of retries. The default is ``RetryBudget/shared``. A value
+    ///     of `nil` does not limit the number.
     public init(
         policy: RetryPolicy = .standard, backoff: RetryBackoff = .standard,
         throttledBackoff: RetryBackoff = .throttled, budget: RetryBudget? = .shared
@@ -79,6 +100,8 @@ public struct RetryAnswer: Sendable, Hashable {
     /// The operation makes another attempt after the pause that the backoff determines.
     public static let again = RetryAnswer(kind: .again(nil))
     /// Returns a decision to make another attempt after the given pause.
+    ///
+    /// - Parameter pause: The pause before the next attempt. The operation does not vary this pause at random.
     public static func again(after pause: Duration) -> RetryAnswer { RetryAnswer(kind: .again(pause)) }
 }
 
@@ -89,7 +112,7 @@ extension AnyNetworkOperation {
     /// The default is `nil`, which disables retries. Set this property before the operation starts. If you never set
     /// the property, the operation uses the settings of its group.
     public var retry: Retry? {
-        get { (networkAttempts.policies.retry as? RetryAgent)?.retry }
+        get { (networkAttempts.policies?.retry as? RetryAgent)?.retry }
         set {
             guard maySet("retry policy") else { return }
             networkAttempts.set(newValue, bySetting: .retry)

@@ -344,7 +344,8 @@ public final class RetryBudget: Sendable {
         // Read the clock without holding the lock, because it may be an implementation by the app.
         let now = clock.now
         return books.withLock { books in
-            if books.allowances[origin] == nil, books.allowances.count >= books.limit { tidy(&books, now) }
+            if let known = books.allowances.index(forKey: origin) { return body(&books.allowances.values[known], now) }
+            if books.allowances.count >= books.limit { tidy(&books, now) }
             return body(&books.allowances[origin, default: RetryAllowance(terms, now: now)], now)
         }
     }
