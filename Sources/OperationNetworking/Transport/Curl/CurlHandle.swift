@@ -30,8 +30,8 @@
         var overrides = CurlList([])
         /// Whether to close the connection if the transfer ends early and no other transfer uses the connection.
         ///
-        /// Over HTTP/1, this happens in any case. Over HTTP/2, libcurl keeps the connection. It notifies the server of
-        /// an abandoned stream only with its next message, which may never come.
+        /// Over HTTP/1, this happens in any case. Over HTTP/2, libcurl keeps the connection. libcurl notifies the
+        /// server of an abandoned stream only with its next message, which may never come.
         var forbidsReuse = false {
             didSet {
                 if forbidsReuse != oldValue { set(OKCurlOptionForbidReuse, forbidsReuse ? 1 : 0) }

@@ -31,7 +31,8 @@
 
         /// Creates a session whose thread starts with the first task.
         ///
-        /// - Parameter configuration: The configuration of the session, which you cannot change later.
+        /// - Parameter configuration: The configuration of the session, which you cannot change later. The default is a
+        ///   configuration with the default values.
         public init(configuration: Configuration = Configuration()) {
             engine = CurlEngine(configuration)
         }
@@ -104,6 +105,8 @@
             /// The default is ``CurlSession/Proxy/environment``.
             public var proxy = Proxy.environment
             /// The TLS settings of the session, such as the certificates that it trusts.
+            ///
+            /// The default settings trust the system's certificates and require TLS version 1.2 or later.
             public var tls = TLS()
             /// The path of a Unix domain socket to which the session connects instead of the hosts of requests.
             ///
@@ -221,11 +224,17 @@
             public var pinnedKeys: [String]?
             /// The PEM file that contains the client certificate, or `nil` if the session does not use a client
             /// certificate.
+            ///
+            /// The default is `nil`.
             public var clientCertificate: URL?
             /// The PEM file that contains the private key, or `nil` if the key is in the file of the client
             /// certificate.
+            ///
+            /// The default is `nil`.
             public var clientKey: URL?
             /// The password of the private key, or `nil` if the key is not encrypted.
+            ///
+            /// The default is `nil`.
             public var clientKeyPassword: String?
             /// The oldest version of TLS that the session uses.
             ///

@@ -131,14 +131,14 @@
         /// Returns whether a request may be sent over another connection, because an old one broke while the request
         /// was sent.
         ///
-        /// libcurl repeats the request itself if it notices the break while it reads, but not while it sends. It also
-        /// does not repeat a request over an HTTP/2 connection that accepts no more requests, such as that of a
-        /// reloaded server. It even uses such a connection again.
+        /// libcurl repeats the request itself if it notices the break while it reads, but not while it sends. libcurl
+        /// also does not repeat a request over an HTTP/2 connection that accepts no more requests, such as that of a
+        /// reloaded server. libcurl even uses such a connection again.
         private func isWorthRepeating(after code: Int32) -> Bool {
             if isRefused { return isRefusedWorthRepeating(after: code) }
             let isOldConnection = (code == 55 || code == 16) && handle.long(OKCurlInfoNewConnections) == 0
-            // libcurl has repeated the request as often as it does. It also counts the requests that an HTTP/2 server
-            // refused.
+            // libcurl has repeated the request as often as it does. libcurl also counts the requests that an HTTP/2
+            // server refused.
             let isGivenUpByLibcurl = (code == 55 || code == 56) && requestCount > Self.maximumRepetitions
             guard isOldConnection || isGivenUpByLibcurl, headerCount == 0, let task, task.request.isIdempotent,
                 task.request.body.canBeSentAgain, task.confined.extras.repetitions < Self.maximumRepetitions

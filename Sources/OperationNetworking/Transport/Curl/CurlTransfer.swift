@@ -19,6 +19,8 @@
         /// The failure on our side, which takes precedence over the result of libcurl.
         private(set) var problem: NetworkError?
         var deadlines = TransferDeadlines(.none, now: 0)
+        /// The next scheduled check of the deadlines, with its name in the heap of the loop.
+        var nextCheck: (due: Int64, name: UInt64)?
         var parser = ResponseHeadParser()
         var intake = BodyIntake()
         var outlet = BodyOutlet(.none)
@@ -328,11 +330,11 @@
         /// Records the connection over which the request is about to be sent and, if it matters for this request or for
         /// others, makes libcurl report what it does.
         ///
-        /// It matters for requests that must not be sent twice. While one is under way, the others listen, too, because
-        /// libcurl reports a GOAWAY to whichever transfer of the connection reads it.
+        /// The connection matters for requests that must not be sent twice. While one is under way, the others listen,
+        /// too, because libcurl reports a GOAWAY to whichever transfer of the connection reads it.
         func watch(_ ports: CurlSockets.Ports, _ task: CurlTask) {
             self.ports = ports
-            // What the server said about an earlier attempt does not apply to this one.
+            // The server's message about an earlier attempt does not apply to this attempt.
             loop.refusedStreams.ended(number)
             // The most common case returns immediately.
             if loop.delicateCount == 0, task.request.method == "GET" { return }
