@@ -54,6 +54,8 @@ public final class EventRecorder<Event: Sendable>: Sendable {
     ///
     /// If the current task is canceled, for example by a time limit of the test, the method returns the events that
     /// were recorded so far.
+    ///
+    /// - Parameter count: The number of events to wait for, including the events that were recorded before the call.
     public func events(atLeast count: Int) async -> [Event] {
         let waiter = Waiter(until: count)
         let isNow = state.withLock { state in

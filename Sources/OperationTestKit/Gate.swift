@@ -73,6 +73,10 @@ public final class Gate: Sendable {
 
     /// Waits until the gate is open, the limit is reached, or the current task is canceled.
     ///
+    /// - Parameters:
+    ///   - limit: The maximum time to wait.
+    ///   - fileID: The source file that the error reports. The default is the caller's file.
+    ///   - line: The source line that the error reports. The default is the caller's line.
     /// - Throws: An ``UnmetExpectation`` if the gate is still closed when the wait ends.
     public func passage(
         within limit: Duration, fileID: String = #fileID, line: Int = #line

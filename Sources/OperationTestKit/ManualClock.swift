@@ -27,6 +27,8 @@ public final class ManualClock: OperationClock {
     private let state: Locked<State>
 
     /// Creates a clock that starts at a given time.
+    ///
+    /// - Parameter start: The initial time of the clock. The default is the clock's zero.
     public init(start: OperationInstant = OperationInstant(offset: .zero)) {
         state = Locked(State(now: start))
     }
@@ -43,6 +45,8 @@ public final class ManualClock: OperationClock {
     /// Advances the clock by a duration and calls all actions that become due.
     ///
     /// If an action schedules another action that becomes due during the call, the method also calls that action.
+    ///
+    /// - Parameter duration: The duration to add to the current time. A negative duration does not change the time.
     public func advance(by duration: Duration) {
         advance(to: now.advanced(by: duration))
     }
@@ -93,7 +97,9 @@ public final class ManualClock: OperationClock {
     /// import OperationNetworking
     /// import OperationTestKit
     ///
-    /// func letItTryAgain(_ operation: NetworkDataOperation<Int>, by clock: ManualClock) async {
+    /// func letItTryAgain(
+    ///     _ operation: NetworkDataOperation<Int>, by clock: ManualClock
+    /// ) async {
     ///     operation.start()
     ///     await clock.pending(atLeast: 1)
     ///     clock.advanceToNext()
@@ -101,6 +107,8 @@ public final class ManualClock: OperationClock {
     /// ```
     ///
     /// The timeout and the deadline of an operation also count as pending actions after the operation starts.
+    ///
+    /// - Parameter count: The number of pending actions to wait for.
     public func pending(atLeast count: Int) async {
         let waiter = Waiter(until: count)
         let isNow = state.withLock { state in

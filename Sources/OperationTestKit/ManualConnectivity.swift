@@ -20,6 +20,8 @@ public final class ManualConnectivity: ConnectivityMonitor {
     private let board: ConnectivityBoard
 
     /// Creates a monitor with an initial state, which is satisfied by default.
+    ///
+    /// - Parameter connectivity: The initial state of the network. The default is a satisfied state.
     public init(_ connectivity: Connectivity = .satisfied) {
         board = ConnectivityBoard(connectivity)
     }
@@ -36,6 +38,9 @@ public final class ManualConnectivity: ConnectivityMonitor {
     /// Calls a closure with the current state, and again whenever the state changes.
     ///
     /// The first call happens within this method. Later calls happen on the thread that sets the state.
+    ///
+    /// - Parameter body: The closure, which receives the state of the network.
+    /// - Returns: A token that ends the observation when you cancel or release the token.
     public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
         board.observe(for: self, body)
     }

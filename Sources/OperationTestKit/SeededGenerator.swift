@@ -34,6 +34,11 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable {
     }
 
     /// Returns `true` with a probability of `numerator` divided by `denominator`.
+    ///
+    /// - Parameters:
+    ///   - numerator: The number of cases in which the method returns `true`. If the value is zero or negative, the
+    ///     method always returns `false`.
+    ///   - denominator: The number of all cases, which must be greater than zero.
     public mutating func chance(_ numerator: Int, in denominator: Int) -> Bool {
         Int.random(in: 0..<denominator, using: &self) < numerator
     }

@@ -27,6 +27,8 @@ public final class ThreadTeam: Sendable {
     private let members: [Member]
 
     /// Creates a team with the given number of threads.
+    ///
+    /// - Parameter count: The number of threads, which is the maximum number of closures that run at the same time.
     public init(count: Int) {
         members = (0..<count).map { _ in Member() }
     }
@@ -42,6 +44,8 @@ public final class ThreadTeam: Sendable {
     ///
     /// If there are more closures than threads, the program stops. Do not call this method again before it has
     /// returned.
+    ///
+    /// - Parameter bodies: The closures to run. The number of closures must not exceed the number of threads.
     @available(*, noasync, message: "This method blocks the thread. Call it inside TestThread.run.")
     public func run(_ bodies: [@Sendable () -> Void]) {
         precondition(

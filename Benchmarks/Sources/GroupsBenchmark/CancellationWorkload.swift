@@ -10,10 +10,10 @@ func cancellationFigures(_ scale: Scale) -> [Figure] {
     let scale = scale.sized(100_000, rounds: 11)
     return [
         .ratio(
-            "cancelling a tree of groups that did not begin: building it", unit: "ns",
+            "canceling a tree of groups that did not begin: building it", unit: "ns",
             cancellation(scale, begins: false), target: .atMost(1)),
         .ratio(
-            "cancelling a tree of groups that began: building it", unit: "ns",
+            "canceling a tree of groups that began: building it", unit: "ns",
             cancellation(scale, begins: true), target: .atMost(1)),
     ]
 }

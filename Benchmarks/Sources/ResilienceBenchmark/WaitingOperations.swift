@@ -46,7 +46,7 @@ func waitingOperations(_ scale: Scale) -> [Figure] {
         most = max(most, waiting - offlineWaiting.waitingCount)
     }
     figures.append(
-        .plain("those that go on in a tenth of a second, of 100", unit: "", Double(most), target: .atMost(110)))
+        .plain("operations of 100 that resume in a tenth of a second", unit: "", Double(most), target: .atMost(110)))
     figures.append(.plain("those that still wait", unit: "", Double(offlineWaiting.waitingCount), target: .atMost(0)))
     for operation in operations { operation.waitUntilFinished() }
     return figures

@@ -29,7 +29,7 @@ private func runCancelAll(_ count: Int) {
         queue.cancelAll()
         queue.isSuspended = false
     }
-    check(operations.count { $0.isCancelled }, is: count, "operations that were cancelled")
+    check(operations.count { $0.isCancelled }, is: count, "canceled operations")
     check(counter.value, is: 0, "operations that ran")
 }
 
@@ -43,7 +43,7 @@ func runCancelFirst(_ count: Int) {
         operations.first?.cancel()
         queue.isSuspended = false
     }
-    check(operations.count { $0.isCancelled }, is: count, "operations that were cancelled")
+    check(operations.count { $0.isCancelled }, is: count, "canceled operations")
     check(counter.value, is: 0, "operations that ran")
 }
 
@@ -57,5 +57,5 @@ private func runPeerCancelAll(_ count: Int) {
         queue.cancelAllOperations()
         queue.isSuspended = false
     }
-    check(operations.count { $0.isCancelled }, is: count, "Foundation's operations that were cancelled")
+    check(operations.count { $0.isCancelled }, is: count, "canceled operations of Foundation")
 }

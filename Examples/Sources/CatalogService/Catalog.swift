@@ -14,7 +14,8 @@ public struct Catalog: Sendable {
     ///   - url: The URL of the service.
     ///   - session: The session that sends the requests, such as a `StubSession` in a test.
     ///   - token: The token that the app stored at the last sign-in.
-    ///   - refresh: A closure that fetches a new token. It is called once, even if the server rejects several requests.
+    ///   - refresh: A closure that fetches a new token. The service calls the closure once, even if the server rejects
+    ///     several requests.
     public init(
         at url: URL, session: any NetworkSession = DefaultNetworkSession.standard, token: String? = nil,
         refresh: @escaping @Sendable () async throws -> String

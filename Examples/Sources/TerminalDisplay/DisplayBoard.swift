@@ -74,7 +74,8 @@ public struct DisplayBoard: Sendable {
         let old = entry.row
         body(&entry.row)
         let row = entry.row
-        // The sum of announced sizes may overflow. It wraps around, and is correct again when those rows have ended.
+        // The sum of announced sizes may overflow. The sum wraps around, and is correct again when those rows have
+        // ended.
         received &+= row.fresh &- old.fresh
         missing &+= Self.missing(row) &- Self.missing(old)
         unknown += (row.total == nil ? 1 : 0) - (old.total == nil ? 1 : 0)

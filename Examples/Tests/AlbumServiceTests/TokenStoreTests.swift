@@ -53,7 +53,7 @@ struct TokenStoreTests {
             })
         explorer.add("thread") { _ in workers.step() ? true : nil }
         explorer.run()
-        try explorer.expect(isSignedIn || store.token == nil, "Nobody is signed in, and there is a token.")
+        try explorer.expect(isSignedIn || store.token == nil, "No user is signed in, but there is a token.")
     }
 
     @Test func `after signing out there is no token, in any order of events`() throws {
@@ -64,7 +64,7 @@ struct TokenStoreTests {
         let failure = #expect(throws: ExplorationFailure.self) {
             try Explorer.explore(rounds: 1_000) { try scene(&$0, isCareful: false) }
         }
-        #expect(failure?.reason == "Nobody is signed in, and there is a token.")
+        #expect(failure?.reason == "No user is signed in, but there is a token.")
         #expect(failure?.order.prefix(3) == ["user", "user", "thread"])
     }
 }

@@ -101,7 +101,7 @@ struct DownloadingTests {
         #expect(end.status == 0 && end.errors.isEmpty && end.output.isEmpty)
         let help = try await bench.run(["--help"])
         #expect(help.status == 0 && help.output.contains("--limit-rate") && help.errors.isEmpty)
-        #expect(help.output.split(separator: "\n").allSatisfy { $0.count <= 110 })
+        #expect(help.output.split(separator: "\n").allSatisfy { $0.count <= 80 })
     }
 
     @Test func `with --quiet, many files are downloaded, and each one that exists is reported`() async throws {

@@ -263,7 +263,7 @@ public final class ProgramRun: @unchecked Sendable {
         var (front, back): (Int32, Int32) = (-1, -1)
         var size = winsize(ws_row: UInt16(rows), ws_col: UInt16(columns), ws_xpixel: 0, ws_ypixel: 0)
         guard openpty(&front, &back, nil, nil, &size) == 0 else {
-            throw Failure(description: "There is no pseudo-terminal to be had (error \(errno)). Mount /dev/pts.")
+            throw Failure(description: "No pseudo-terminal is available (error \(errno)). Mount /dev/pts.")
         }
         // The program must not inherit the front end of the terminal.
         _ = fcntl(front, F_SETFD, FD_CLOEXEC)

@@ -7,8 +7,8 @@ import OperationNetworking
 
 /// The state of a background session, which decides what to do with each event of the system.
 ///
-/// The ledger records the transfers that this run of the program waits for, and the ends of other transfers. It also
-/// records the data of downloads that can continue, and the completion handlers of the application's delegate.
+/// The ledger records the transfers that this run of the program waits for, and the ends of other transfers. The ledger
+/// also records the data of downloads that can continue, and the completion handlers of the application's delegate.
 ///
 /// The ledger is a value. Each event is a method that returns the action to take. The system's events may come in any
 /// order, and before the program has set its closures:
@@ -256,8 +256,8 @@ extension BackgroundLedger {
     ///
     /// If the system has already delivered all events, the handler may belong to these events or to those of a later
     /// wake, and the system does not say which. Events of a later wake are on their way, so a short silence decides.
-    /// Otherwise, the silence is long. It is only for a handler that nothing else would call, because the system
-    /// reported several wakes together.
+    /// Otherwise, the silence is long. The long silence is only for a handler that nothing else would call, because the
+    /// system reported several wakes together.
     package mutating func keep(_ handler: Handler) -> Silence {
         lastHandler += 1
         let isLate = exchange(&hasFinishedUnheard, with: false)

@@ -23,10 +23,12 @@
     ///
     /// ```text
     /// func application(
-    ///     _ application: UIApplication, handleEventsForBackgroundURLSession identifier: String,
+    ///     _ application: UIApplication,
+    ///     handleEventsForBackgroundURLSession identifier: String,
     ///     completionHandler: @escaping () -> Void
     /// ) {
-    ///     let session = BackgroundSession.session(identifier, onOrphan: { Library.shared.take($0) })
+    ///     let session = BackgroundSession.session(
+    ///         identifier, onOrphan: { Library.shared.take($0) })
     ///     session.handleEvents { completionHandler() }
     /// }
     /// ```
@@ -37,7 +39,9 @@
     /// ```text
     /// for transfer in await session.transfers() {
     ///     guard let url = transfer.request?.url else { continue }
-    ///     let download = NetworkDownloadOperation<URL>(url: url, urlSession: transfer) { file, _ in file }
+    ///     let download = NetworkDownloadOperation<URL>(
+    ///         url: url, urlSession: transfer
+    ///     ) { file, _ in file }
     ///     download.destination = .folder(folder)
     ///     download.start()
     /// }
@@ -118,7 +122,7 @@
 
             /// Creates a task that receives the transfer's response if it is the first task for the transfer.
             ///
-            /// Later tasks do not receive the transfer's response. They send their requests with the
+            /// Later tasks do not receive the transfer's response. These tasks send their requests with the
             /// ``BackgroundSession``.
             ///
             /// - Parameters:
@@ -149,7 +153,7 @@
         ///   - identifier: The identifier of the session, which must be the same in each launch of the program. An app
         ///     extension needs its own identifier.
         ///   - configure: A closure that changes the configuration of a new session. If the method creates a session,
-        ///     it calls the closure on the calling thread.
+        ///     it calls the closure on the calling thread. The default closure changes nothing.
         ///   - onOrphan: A closure that receives each transfer that ended without an operation. The default is `nil`,
         ///     which keeps the current value of ``onOrphan``.
         public static func session(

@@ -266,7 +266,7 @@ extension BackgroundTransfers {
             case .startOver(let report): report(.startOver)
             case .deliverOrphan(let rule, let answer, let ending): deliver(rule, answer, ending)
             }
-            // This removes the body of an upload, which an earlier run may have written.
+            // The method removes the body of an upload, which an earlier run may have written.
             if let name = task.taskDescription { _ = SpooledFile.left(name, in: folder) }
         }
     }

@@ -219,12 +219,16 @@ public struct SharedRunPlace: Sendable {
     /// Returns a value that makes the work execute in a ``QueueManager``.
     ///
     /// The operations that share the work may be in the same queue, because they occupy no slots while they wait.
+    ///
+    /// - Parameter queue: The queue that executes the work.
     public static func queue(_ queue: QueueManager) -> Self { Self(kind: .manager(queue)) }
 
     /// Returns a value that makes the work execute in an `OperationQueue`.
     ///
-    /// The operations that share the work must not be in the same queue. They keep their slots while they wait, so the
-    /// work might never begin.
+    /// The operations that share the work must not be in the same queue. The operations keep their slots while they
+    /// wait, so the work might never begin.
+    ///
+    /// - Parameter queue: The queue that executes the work.
     public static func queue(_ queue: OperationQueue) -> Self { Self(kind: .foundation(queue)) }
 }
 

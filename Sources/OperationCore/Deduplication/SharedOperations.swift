@@ -13,7 +13,9 @@ import Foundation
 /// ```swift
 /// let pictures = SharedOperations<String, Int, any Error>()
 ///
-/// let cell = pictures.operation(for: "cat.png") { ClosureOperation { "cat.png".count } }
+/// let cell = pictures.operation(for: "cat.png") {
+///     ClosureOperation { "cat.png".count }
+/// }
 /// cell.successHandler = { print($0) }
 /// cell.startAndKeepAlive()
 /// ```

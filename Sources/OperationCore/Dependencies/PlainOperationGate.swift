@@ -85,6 +85,8 @@ import Foundation
         /// This overload exists only on Linux, where Foundation's own method can crash if the waiting operation is
         /// freed before the other operation ends. After the call, the `dependencies` of a plain `Foundation.Operation`
         /// contain a substitute with the same name instead of the passed operation.
+        ///
+        /// - Parameter operation: The operation that must end first.
         public func addDependency(_ operation: ManagedOperation) {
             if let own = self as? ManagedOperation { return own.addReportedDependency(on: operation) }
             let gate = PlainOperationGate(from: operation, to: self)

@@ -9,6 +9,10 @@ public struct FileChecksum: Sendable, Hashable, CustomStringConvertible {
     public let bytes: [UInt8]
 
     /// Creates a checksum from its bytes.
+    ///
+    /// - Parameters:
+    ///   - algorithm: The algorithm that computed the checksum.
+    ///   - bytes: The bytes of the checksum. The initializer does not check their number.
     public init(algorithm: ChecksumAlgorithm, bytes: [UInt8]) {
         self.algorithm = algorithm
         self.bytes = bytes
@@ -18,6 +22,10 @@ public struct FileChecksum: Sendable, Hashable, CustomStringConvertible {
     /// valid.
     ///
     /// The text is not valid if it contains another character, or if its length does not match the algorithm.
+    ///
+    /// - Parameters:
+    ///   - algorithm: The algorithm that computed the checksum, which determines the number of digits.
+    ///   - text: The digits, two for each byte, without spaces or separators.
     public init?(algorithm: ChecksumAlgorithm, hexadecimal text: String) {
         let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
         var nothing = algorithm.makeStream()

@@ -123,7 +123,7 @@ package struct DestinationFolder {
 
 /// The directory of a new file, for code that writes the file outside a file operation.
 ///
-/// It is deliberately not `Sendable` and stays on the thread that opened it.
+/// The directory is deliberately not `Sendable` and stays on the thread that opened it.
 package final class PreparedFolder {
     package let files: FileSystem
     /// The last name in the URL.

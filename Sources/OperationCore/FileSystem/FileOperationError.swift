@@ -30,6 +30,14 @@ public struct FileOperationError: Error, Sendable, Equatable {
     public let systemErrorNumber: Int32
 
     /// Creates an error for use in your own tests.
+    ///
+    /// - Parameters:
+    ///   - code: The code that identifies the error.
+    ///   - action: The action that failed, such as reading.
+    ///   - path: The path at which the action failed.
+    ///   - otherPath: The other path of a copy or a move. The default is `nil`.
+    ///   - systemErrorNumber: The system's error number (`errno`). The default is 0, which means that the system did
+    ///     not report the error.
     public init(
         code: Code, action: Action, path: String, otherPath: String? = nil, systemErrorNumber: Int32 = 0
     ) {
@@ -91,6 +99,8 @@ extension FileOperationError {
         let explanation: String?
 
         /// Creates a custom code with a name.
+        ///
+        /// - Parameter name: The name, which should differ from the names of the standard codes.
         public init(_ name: String) {
             self.init(name, nil)
         }
@@ -220,6 +230,8 @@ extension FileOperationError {
         public let description: String
 
         /// Creates a custom action with a name that can begin a sentence, such as "Reading".
+        ///
+        /// - Parameter name: The name in a form that can begin a sentence, such as "Reading".
         public init(_ name: String) {
             description = name
         }

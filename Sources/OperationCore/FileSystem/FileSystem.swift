@@ -71,7 +71,8 @@ extension FileSystem {
 
     /// Opens a file to read it and to append to it, or creates the file if `permissions` is not `nil`.
     ///
-    /// With permissions, the call fails if the file exists. It refuses a symbolic link and does not wait for a pipe.
+    /// With permissions, the call fails if the file exists. The call refuses a symbolic link and does not wait for a
+    /// pipe.
     package func openToAppend(_ entry: FolderEntry, makingItWith permissions: UInt16?) -> Result<OpenFile, SystemError>
     {
         let flags = O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK
@@ -318,8 +319,8 @@ extension SystemError {
 extension FileSystem {
     /// Opens a regular file for reading, unless another user could have written to it or it has several names.
     ///
-    /// The method does not follow a symbolic link and does not wait for a pipe. It checks the open file and not its
-    /// name.
+    /// The method does not follow a symbolic link and does not wait for a pipe. The method checks the open file and not
+    /// its name.
     package func openTrusted(_ entry: FolderEntry) -> Result<(file: OpenFile, status: FileStatus), SystemError> {
         switch open(entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) {
         case .failure(SystemError(ELOOP)): return .failure(.untrusted)

@@ -105,7 +105,8 @@ enum PosixCalls {
     ///
     /// The result is `nil` if only creating a file can show them. A call that reads the `umask` also changes it for all
     /// threads, but Linux shows it in the files of a process. If the directory has a default access control list, that
-    /// list applies instead, and the result is `nil`. It is also `nil` if the file system cannot report such a list.
+    /// list applies instead, and the result is `nil`. The result is also `nil` if the file system cannot report such a
+    /// list.
     static func mask(in folder: Int32) -> UInt16? {
         #if canImport(Glibc)
             guard let attribute, attribute(folder, "system.posix_acl_default", nil, 0) == -1,
@@ -277,7 +278,7 @@ package struct FileSystemCall: Sendable {
 
 /// An open file or directory, which is closed when this object is freed, if not before.
 ///
-/// It is deliberately not `Sendable` and stays on the thread of the operation that opened it.
+/// The object is deliberately not `Sendable` and stays on the thread of the operation that opened it.
 package final class OpenFile {
     private var number: Int32?
 

@@ -6,9 +6,9 @@ import Synchronization
 
 /// The node of an operation in the graph, with its links and the number of dependencies that have not ended.
 ///
-/// The node is created with the first link of the operation. It outlives the operation if other nodes still have links
-/// to it, so they need not know whether the operation exists. The graph knows operations only as operations of
-/// Foundation. The operations from this package implement what a node does for its operation.
+/// The node is created with the first link of the operation. The node outlives the operation if other nodes still have
+/// links to the node, so they need not know whether the operation exists. The graph knows operations only as operations
+/// of Foundation. The operations from this package implement what a node does for its operation.
 class DependencyNode: @unchecked Sendable {
     // Sendable: a subclass adds only state that is.
 
@@ -28,8 +28,7 @@ class DependencyNode: @unchecked Sendable {
     nonisolated(unsafe) private var upperHalf: Int64 = 0
     nonisolated(unsafe) private var lowerHalf: UInt64 = 0
 
-    /// Creates a node without edges in the component of a node to which it will be linked, or in a component of its
-    /// own.
+    /// Creates a node without edges in the component of a node to which it will be linked, or in a new component.
     init(in component: DependencyComponent? = nil) {
         self.component = component ?? DependencyComponent()
     }

@@ -119,7 +119,7 @@ struct DependencyOrder {
     /// Moves all nodes of a side past the other end of the edge, and keeps their order.
     ///
     /// There is room up to the nearest node outside of the side. If that node is too near, it is moved away as well,
-    /// together with the nodes close to it. They are then far apart again, so that room is rarely needed.
+    /// together with the nodes close to it. These nodes are then far apart again, so that room is rarely needed.
     private static func move(_ side: inout DependencySearch) {
         let limit = side.bound
         var count = side.rankCount
@@ -247,7 +247,8 @@ final class DependencyComponent: Sendable {
 /// One of the two searches for a cycle: along the dependents of an operation, or along its dependencies.
 ///
 /// Ranks are counted in the direction of the search, so that they rise along the way. The search marks the nodes that
-/// it finds, so that the other search sees them. It is used under the lock of the component: see ``DependencyOrder``.
+/// it finds, so that the other search sees them. The search is used under the lock of the component: see
+/// ``DependencyOrder``.
 struct DependencySearch {
     let start: DependencyNode
     private let side: DependencyOrder.Side

@@ -6,8 +6,8 @@ import Foundation
 /// Calls a closure once when a Foundation operation has finished, through a dependency of Foundation.
 ///
 /// The dependent is an operation in a private queue, whose body calls the closure. Foundation decides under its lock
-/// whether the upstream operation still has to end, so no end is lost. A key-value observer can miss an end. It is not
-/// notified of a change that was announced before it was registered and made after it looked.
+/// whether the upstream operation still has to end, so no end is lost. A key-value observer can miss an end. The
+/// observer is not notified of a change that was announced before it was registered and made after it looked.
 ///
 /// Apple platforms use this watcher. Linux uses the one below, because a queue there may free the dependent while the
 /// upstream operation still points to it.

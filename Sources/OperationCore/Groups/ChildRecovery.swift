@@ -4,7 +4,9 @@
 /// A decision about a child that failed or was canceled.
 ///
 /// ```swift
-/// let names = GroupOperation.all([ClosureOperation { () throws -> String in throw CancellationError() }])
+/// let names = GroupOperation.all([
+///     ClosureOperation { () throws -> String in throw CancellationError() }
+/// ])
 /// names.recover { (failed: FailedChild<String>) in .result("nobody") }
 /// ```
 public struct ChildRecovery<Value: Sendable>: Sendable {
@@ -21,8 +23,8 @@ public struct ChildRecovery<Value: Sendable>: Sendable {
     ///
     /// - Parameter other: The operation that replaces the child.
     ///
-    /// The operation may do the same work again, or other work with a result of the same type. It becomes a child of
-    /// the group in place of the failed child. To run several operations instead, pass a group.
+    /// The operation may do the same work again, or other work with a result of the same type. The operation becomes a
+    /// child of the group in place of the failed child. To run several operations instead, pass a group.
     public static func operation<Failure>(_ other: TypedOperation<Value, Failure>) -> ChildRecovery {
         ChildRecovery(answer: .operation(other, { other.outcome?.result.map { ReplacementResult($0) } }))
     }
@@ -54,6 +56,8 @@ public struct FailedChild<Value: Sendable>: Sendable {
     public var name: String { operation.life.displayName }
 
     /// Returns the error in ``failure`` if it has the given type, and `nil` otherwise.
+    ///
+    /// - Parameter type: The type of the error. By default, the compiler infers the type from the context.
     public func error<Wanted: Error>(as type: Wanted.Type = Wanted.self) -> Wanted? {
         failure.underlyingError as? Wanted
     }
@@ -78,9 +82,9 @@ extension GroupOperation {
     /// group does not end. When the group cancels its children, it also cancels this task. The group does not wait for
     /// the task and ignores the decision of the closure.
     ///
-    /// The closure is not called for a child that was canceled together with the group, or because of a dependency. It
-    /// is also not called if the cause is `taskCancelled` or `tooManyWaits`. Operations that depend on the child
-    /// receive the child's own outcome, not the outcome of the recovery.
+    /// The closure is not called for a child that was canceled together with the group, or because of a dependency. The
+    /// closure is also not called if the cause is `taskCancelled` or `tooManyWaits`. Operations that depend on the
+    /// child receive the child's own outcome, not the outcome of the recovery.
     ///
     /// If there are several closures, the group calls only one of them for a child. If you passed a closure with the
     /// child, the group calls that closure. Otherwise, the group calls the first added closure for the child's result
@@ -101,8 +105,9 @@ extension GroupOperation {
 extension GroupScope {
     /// Runs a child without blocking a thread and returns the child's result or the result of a recovery.
     ///
-    /// The closure is called only for a child of the group. It is not called for an operation that is in a queue or in
-    /// another group, was started, or has ended. The closure works as in ``GroupOperation/recover(atMost:_:)``.
+    /// The closure is called only for a child of the group. The closure is not called for an operation that is in a
+    /// queue or in another group, was started, or has ended. The closure works as in
+    /// ``GroupOperation/recover(atMost:_:)``.
     ///
     /// - Parameters:
     ///   - child: The operation to run.
@@ -259,7 +264,7 @@ extension GroupEngine {
         let replacement = state.withLock { state -> ManagedOperation? in
             guard state.children.indices.contains(Int(slot)) else { return nil }
             guard let rescue = state.recoveries?.running[slot], rescue.original.life === child.life else {
-                // The child may have just ended. It is not recovered then.
+                // A child that has just ended is not recovered.
                 let isPresent = state.children[Int(slot)].operation?.life === child.life
                 if isPresent { state.children[Int(slot)].isGivenUp = true }
                 return nil

@@ -63,7 +63,7 @@ extension GroupEngine {
     /// Reacts to the cancellation of a waiting task, by the group or by code in the body.
     private func taskWasCancelled(_ child: ManagedOperation, isShielded: Bool) {
         let isCancellingChildren = state.withLock { $0.machine.isCancellingChildren }
-        // The group itself cancels its children, except shielded ones. It does not cancel other operations.
+        // The group itself cancels its children, except shielded ones. The group does not cancel other operations.
         if isCancellingChildren, !isShielded { return }
         let (slot, isOurs, isFree) = child.core.withLock { core in
             (core.parentSlot, core.parent === self, core.parent == nil && core.host == nil && !core.isStartUnderWay)

@@ -95,7 +95,7 @@ package final class GroupEngine: ParentGroup, @unchecked Sendable {
         return queue
     }()
 
-    // What operations see of their group.
+    // The part of a group that its operations use.
 
     override func group(around slot: Int32 = -1) -> ManagedOperation? {
         state.withLock { state in

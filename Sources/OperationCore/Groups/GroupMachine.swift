@@ -334,7 +334,7 @@ extension GroupMachine {
     ///
     /// The source still has to report that it has nothing more.
     ///
-    /// - Returns: Whether the failure counts. It does not if the group was decided before.
+    /// - Returns: Whether the failure counts. A failure after the decision of the group does not count.
     package mutating func sourceFailed() -> Bool {
         guard phase == .running else { return false }
         failures += 1

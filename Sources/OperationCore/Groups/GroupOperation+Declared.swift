@@ -58,7 +58,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
     ///
     /// ```swift
-    /// let page = GroupOperation.all(ClosureOperation { "title" }, ClosureOperation { 12 })
+    /// let page = GroupOperation.all(
+    ///     ClosureOperation { "title" }, ClosureOperation { 12 })
     /// let (title, count) = try await page.run()
     /// ```
     public static func all<each Value: Sendable, each Failure: Error>(

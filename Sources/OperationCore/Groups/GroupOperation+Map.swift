@@ -8,7 +8,9 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// the results in the order of the elements.
     ///
     /// ```swift
-    /// let squares = GroupOperation.map(1...100_000, width: 8) { number in ClosureOperation { number * number } }
+    /// let squares = GroupOperation.map(1...100_000, width: 8) { number in
+    ///     ClosureOperation { number * number }
+    /// }
     /// let sum = try await squares.run().reduce(0, +)
     /// ```
     ///
@@ -65,7 +67,9 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// }
     ///
     /// let names = Names { number in number < 4 ? ["a\(number)", "b\(number)"] : [] }
-    /// let sizes = GroupOperation.map(names, width: 4) { name in TaskOperation { name.count } }
+    /// let sizes = GroupOperation.map(names, width: 4) { name in
+    ///     TaskOperation { name.count }
+    /// }
     /// print(try await sizes.run())
     /// ```
     ///
@@ -336,8 +340,9 @@ extension ElementReader: ElementFeed {
 /// The text with which an error or a log may show an element of a map.
 ///
 /// An element may contain a password. So the text only shows numbers, short plain texts, cases of enumerations, and
-/// addresses without their query. It shows no text in which a value follows a name. For other elements, it shows the
-/// name of the type. A short password that is the whole text looks like any other word, and is shown.
+/// addresses without their query. The text never shows an element in which a value follows a name. For other elements,
+/// the text shows the name of the type. A short password that is the whole text looks like any other word, and is
+/// shown.
 struct ElementName {
     private static let longestText = 80
     /// Keys and tokens are longer than words, and have no gaps.

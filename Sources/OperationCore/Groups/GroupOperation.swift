@@ -39,6 +39,8 @@ import Foundation
 /// no additional width.
 ///
 /// After a group is started, it stays alive until it ends.
+///
+/// Guide: `Docs/Guides/Groups.md`
 public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {

@@ -12,6 +12,10 @@ public struct GroupProgress: Sendable, Hashable, CustomStringConvertible {
     public let totalWeight: Double
 
     /// Creates a progress value for use in your own tests.
+    ///
+    /// - Parameters:
+    ///   - completedWeight: The total weight of the completed work, including the completed parts of running children.
+    ///   - totalWeight: The total weight of all children, or the expected weight if that is larger.
     public init(completedWeight: Double, totalWeight: Double) {
         self.completedWeight = completedWeight
         self.totalWeight = totalWeight
@@ -203,7 +207,7 @@ final class GroupProgressReporter: Sendable {
         }
         switch begins {
         case true?: schedule { [self] in takeTurns(engine) }
-        // The scheduled turn may run after the handler of the result, so the last report gets a turn of its own.
+        // The scheduled turn may run after the handler of the result, so the last report gets its own turn.
         case false? where isLast: schedule { [self] in notify(engine) }
         case false?, nil: break
         }
@@ -353,7 +357,9 @@ package struct GroupMeter: Sendable {
 /// call one method:
 ///
 /// ```swift
-/// final class Import: AsyncOperation<Int, Never>, MeasuredOperation, @unchecked Sendable {
+/// final class Import: AsyncOperation<Int, Never>, MeasuredOperation,
+///     @unchecked Sendable
+/// {
 ///     var completedFraction: Double? { 0.5 }
 ///
 ///     override func main() {

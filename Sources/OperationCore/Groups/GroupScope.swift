@@ -4,6 +4,19 @@
 import Foundation
 
 /// A value that the body of a group uses to run children.
+///
+/// The group passes a scope to its body. Each call to ``run(_:weight:)`` runs one child and returns the child's result:
+///
+/// ```swift
+/// let greeting = GroupOperation { group in
+///     let name = try await group.run(ClosureOperation { "ada" })
+///     return try await group.run(
+///         ClosureOperation { "Hello, \(name)" })
+/// }
+/// print(try await greeting.run())
+/// ```
+///
+/// Guide: `Docs/Guides/Groups.md`
 public struct GroupScope: Sendable {
     package let engine: GroupEngine
     var isShielded = false
@@ -36,7 +49,8 @@ public struct GroupScope: Sendable {
     /// - Parameters:
     ///   - child: The operation to run.
     ///   - weight: The weight of the child in the group's progress. The default is `1`.
-    ///   - makeError: A closure that receives the failure of the child and returns the error to throw.
+    ///   - makeError: A closure that receives the failure of the child and returns the error to throw. The method calls
+    ///     the closure in the current task.
     /// - Throws: The error that `makeError` returns.
     public func run<ResultType, ErrorType, NewError: Error>(
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1,
@@ -78,7 +92,8 @@ public struct GroupScope: Sendable {
     /// - Parameters:
     ///   - child: The operation to run.
     ///   - weight: The weight of the child in the group's progress. The default is `1`.
-    ///   - makeError: A closure that receives the failure of the child and returns the error to throw.
+    ///   - makeError: A closure that receives the failure of the child and returns the error to throw. The method calls
+    ///     the closure on the calling thread.
     /// - Throws: The error that `makeError` returns.
     @available(*, noasync, message: "This method blocks the thread. In an async body, use run(_:orThrow:).")
     public func perform<ResultType, ErrorType, NewError: Error>(
@@ -128,8 +143,8 @@ public struct GroupScope: Sendable {
 extension GroupScope {
     /// Runs a part of an async body that continues even if the group is canceled or fails.
     ///
-    /// The part runs in its own task. It also runs if the group was canceled before this call. The children that you
-    /// run with the closure's scope also continue. The group ends only after the part has ended.
+    /// The part runs in its own task. The part also runs if the group was canceled before this call. The children that
+    /// you run with the closure's scope also continue. The group ends only after the part has ended.
     ///
     /// - Parameter part: The closure that runs the part of the body.
     /// - Throws: The error that `part` throws.

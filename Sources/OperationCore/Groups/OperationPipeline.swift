@@ -36,7 +36,9 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     ///
     /// ```swift
     /// let (names, continuation) = AsyncStream.makeStream(of: String.self)
-    /// let pipeline = OperationPipeline(names).stage(width: 4) { name in TaskOperation { name.count } }
+    /// let pipeline = OperationPipeline(names).stage(width: 4) { name in
+    ///     TaskOperation { name.count }
+    /// }
     /// for name in ["a", "bc"] { continuation.yield(name) }
     /// continuation.finish()
     /// print(try await pipeline.operation().run())

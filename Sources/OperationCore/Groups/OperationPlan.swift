@@ -4,8 +4,12 @@
 /// A description of work from which you can create any number of operations with different inputs.
 ///
 /// ```swift
-/// let user = OperationPlan { (id: Int) in TaskOperation { () async throws -> String in "user \(id)" } }
-/// let letters = OperationPlan { (name: String) in ClosureOperation { name.count } }
+/// let user = OperationPlan { (id: Int) in
+///     TaskOperation { () async throws -> String in "user \(id)" }
+/// }
+/// let letters = OperationPlan { (name: String) in
+///     ClosureOperation { name.count }
+/// }
 ///
 /// let plan = user.retry(atMost: 2).then(letters)
 /// for id in 1...3 { print(try await plan.operation(for: id).run()) }
@@ -71,8 +75,8 @@ extension OperationPlan {
 
     /// Returns a plan that converts the result of this plan.
     ///
-    /// - Parameter convert: The closure that converts the result. If it throws an error, the plan fails with that
-    ///   error.
+    /// - Parameter convert: The closure that converts the result. The closure runs in the task of the group that runs
+    ///   the plan. If the closure throws an error, the plan fails with that error.
     public func mapResult<Converted>(
         _ convert: @escaping @Sendable (Output) throws -> Converted
     ) -> OperationPlan<Input, Converted> {
@@ -258,7 +262,7 @@ extension GroupEngine {
 
     /// The actions that only the cancellation of some groups needs.
     ///
-    /// It is deliberately not `Sendable` and belongs to the thread that applied the event.
+    /// The value is deliberately not `Sendable` and belongs to the thread that applied the event.
     final class RareActions {
         /// The reader of elements, to be stopped.
         var reader: (any SourceReader)?

@@ -31,6 +31,8 @@ import Foundation
 /// Each path through the work must end with a call to `finish(withResult:)` or `finish(withError:)`. A second call has
 /// no effect. If you cancel a running operation, the operation ends immediately, even if its work continues. To stop
 /// the work, override ``didCancel(because:)``.
+///
+/// Guide: `Docs/Guides/Operations.md`
 open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
@@ -134,7 +136,7 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     package override func releaseBody() { outcomeWasTold() }
 
     // Hooks for classes in other modules of the package. Subclasses of those classes may override the public hooks
-    // above without a call of `super`.
+    // above without a call to `super`.
 
     /// Pauses or resumes the work when the operation is suspended or resumed.
     ///

@@ -5,9 +5,9 @@ import Foundation
 
 /// Adds edges between operations from this package, and refuses those that would close a cycle.
 ///
-/// Only adding an edge needs to look at more than two operations. It is done under the lock of the part of the graph to
-/// which the two belong (``DependencyComponent``). That part keeps its operations in an order (``DependencyOrder``). An
-/// edge that agrees with the order closes no cycle, so no search is needed.
+/// Only adding an edge needs to look at more than two operations. An edge is added under the lock of the part of the
+/// graph to which the two belong (``DependencyComponent``). That part keeps its operations in an order
+/// (``DependencyOrder``). An edge that agrees with the order closes no cycle, so no search is needed.
 ///
 /// An edge to or from a ``MappedOperation`` is an edge of its original. A cycle through a plain `Foundation.Operation`
 /// is not detected.
@@ -250,9 +250,9 @@ public struct DependencyError: Error, Sendable, Equatable, CustomStringConvertib
     /// The first name and the last name are the same.
     public let path: [String]
 
-    /// The same sentence as ``message``.
+    /// The text of the error, which is the same as ``message``.
     public var description: String { message }
-    /// The same sentence as ``message``.
+    /// The text of the error, which is the same as ``message``.
     public var errorDescription: String? { message }
 
     /// A code that identifies a dependency error.

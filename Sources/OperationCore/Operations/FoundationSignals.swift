@@ -3,8 +3,8 @@
 
 import Foundation
 
-// This is the only file that notifies Foundation of the state of an operation. It uses key-value observing on Apple
-// platforms, and its replacement on Linux.
+// This is the only file that notifies Foundation of the state of an operation. The file uses key-value observing on
+// Apple platforms, and its replacement on Linux.
 
 #if canImport(ObjectiveC)
     extension ManagedOperation {
@@ -16,8 +16,8 @@ import Foundation
         }
 
         func signalCancelled() {
-            // Foundation reads `isReady` in its own `cancel()`. It must not get a reminder for that, because the
-            // operation may be in its `deinit`, where forming a weak reference traps.
+            // Foundation reads `isReady` in its own `cancel()`. Foundation must not get a reminder for that, because
+            // the operation may be in its `deinit`, where forming a weak reference traps.
             core.withLock { $0.extras?.readiness.beginAnnouncement() }
             for operation in [self] + maps { operation.cancelInFoundation() }
             core.withLock { $0.extras?.readiness.endAnnouncement() }
@@ -291,7 +291,8 @@ struct ReadinessReports {
     ///
     /// Starting such an operation manually is a mistake. Foundation on Linux then continues to use the operation after
     /// it was freed, and it has no API that detects this. The probe reads two private fields of the operation by
-    /// reflection. It does so only if the operation is started manually after `isReady` was read, as a queue does.
+    /// reflection. The probe does so only if the operation is started manually after `isReady` was read, as a queue
+    /// does.
     enum FoundationQueueProbe {
         /// Returns whether a Foundation queue holds the operation.
         ///
@@ -313,8 +314,8 @@ struct ReadinessReports {
 
         /// The positions of the two fields, or `nil` if a later version of Foundation does not have these names.
         ///
-        /// They are read from a new operation, because reading the other fields of an operation in use would be a data
-        /// race.
+        /// The positions are read from a new operation, because reading the other fields of an operation in use would
+        /// be a data race.
         private static let positions: (queue: Int, state: Int)? = {
             guard let mirror = foundationMirror(of: Operation()) else { return nil }
             let labels = mirror.children.map(\.label)

@@ -225,8 +225,8 @@ struct SuspensionHooks {
 ///
 /// The state is created when it is first needed, and is removed as a whole when the operation ends.
 ///
-/// It is deliberately not `Sendable`. It is used only under the lock of its operation, and later by the one thread that
-/// ended the operation.
+/// The state is deliberately not `Sendable`. The state is used only under the lock of its operation, and later by the
+/// one thread that ended the operation.
 final class RareOperationState {
     /// The observers of the outcome, in the order in which they were added.
     var observers = ForgettingList<OutcomeObserver>()
@@ -317,6 +317,6 @@ struct OutcomeObserver {
     let isWaiter: Bool
     /// A closure that is called without holding a lock with the operation whose outcome it reads.
     ///
-    /// It immediately hands the work over to a queue or a task.
+    /// The closure immediately hands the work over to a queue or a task.
     let notify: @Sendable (ManagedOperation) -> Void
 }

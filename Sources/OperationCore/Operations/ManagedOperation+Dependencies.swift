@@ -111,7 +111,7 @@ extension ManagedOperation {
 extension ManagedOperation.Core {
     /// Returns the node.
     ///
-    /// If there is none, this creates it in that component, or in a component of its own.
+    /// If there is no node, the method creates a node in that component or in a new component.
     mutating func needNode(in component: DependencyComponent? = nil) -> OperationNode {
         if let node { return node }
         let made = OperationNode(in: component)

@@ -233,7 +233,8 @@ extension ManagedOperation {
         let old = core.withLock { core in
             core.machine.isFinished ? nil : exchange(&core.need().selfReference, with: self)
         }
-        // The old value may be another operation that is mapped from the same original. It may be freed here.
+        // The old value may be another operation that is mapped from the same original. The old value may be freed
+        // here.
         withExtendedLifetime(old) {}
         start()
     }
@@ -408,7 +409,7 @@ extension ManagedOperation {
 extension ManagedOperation {
     /// Calls a closure when the operation has ended, or immediately if it already has.
     ///
-    /// - Parameter action: A closure that returns quickly. It is called without holding a lock.
+    /// - Parameter action: A closure that returns quickly and is called without holding a lock.
     /// - Returns: A number for ``removeEndAction(_:)``, or `nil` if the closure was called.
     @discardableResult
     package final func whenEnded(_ action: @escaping @Sendable () -> Void) -> UInt64? {

@@ -250,7 +250,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// A Boolean value that indicates whether the operation has begun and has not ended.
     public final override var isExecuting: Bool { core.withLock { $0.machine.isExecuting } }
 
-    /// A Boolean value that indicates whether the operation has ended and its queue and dependents were notified.
+    /// A Boolean value that indicates whether the operation has ended and has notified its queue and its dependents.
     ///
     /// The value is not `true` before the operation is started, with one exception. A child that is canceled together
     /// with its group ends without being started.

@@ -15,13 +15,13 @@ import Foundation
 /// OperationQueue().addOperation(text)
 /// ```
 ///
-/// A mapped operation has no body. It starts and ends together with its original. If you start the mapped operation, or
-/// add it to a queue or a group, OperationKit starts or adds the original instead. Add only one of the two operations.
-/// A ``QueueManager`` or a group refuses the other operation.
+/// A mapped operation has no body. A mapped operation starts and ends together with its original. If you start the
+/// mapped operation, or add it to a queue or a group, OperationKit starts or adds the original instead. Add only one of
+/// the two operations. A ``QueueManager`` or a group refuses the other operation.
 ///
-/// - The original and every operation mapped from it start, suspend, resume and end together. They have the same name,
-///   dependencies, priority, quality of service, timeout, deadline, delay, conditions, categories, throttle and owner.
-///   You can set these properties on any of the operations.
+/// - The original and every operation mapped from it start, suspend, resume and end together. These operations have the
+///   same name, dependencies, priority, quality of service, timeout, deadline, delay, conditions, categories, throttle
+///   and owner. You can set these properties on any of the operations.
 /// - Each of these operations has its own outcome, handlers, observers and `completionBlock`. By default, the handlers
 ///   are called on the callback queue of the original.
 /// - The conversion runs once, on the thread that ends the original. After the conversion, the handlers of the mapped
@@ -128,8 +128,8 @@ extension TypedOperation {
     ///
     /// The closure is called when the handlers of this operation are enqueued. In two cases, this operation has an
     /// outcome before the mapped operation does. If you finish this operation before it starts, the mapped operation
-    /// has its outcome after the start. If the `main()` of a ``SyncOperation`` calls `finish`, the mapped operation has
-    /// its outcome after `main()` has returned.
+    /// gets its outcome after the start. If the `main()` of a ``SyncOperation`` calls `finish`, the mapped operation
+    /// gets its outcome after `main()` has returned.
     ///
     /// - Parameter convert: A closure that converts the outcome. The closure is called at most once. If the mapped
     ///   operation itself is canceled, the closure is not called. The closure is called on the thread that ends this
@@ -148,6 +148,10 @@ extension TypedOperation {
     /// Creates an operation that starts and ends with this operation and converts the result of this operation.
     ///
     /// The closure is called under the same conditions as the closure of ``mapOutcome(_:)``.
+    ///
+    /// - Parameter convert: A closure that converts the result. If this operation fails or is canceled, the closure is
+    ///   not called. The closure is called at most once, on the thread that ends this operation, or on the calling
+    ///   thread if this operation has already ended.
     public final func mapResult<NewResult: Sendable>(
         _ convert: @escaping @Sendable (ResultType) -> NewResult
     ) -> MappedOperation<NewResult, ErrorType> {
@@ -163,6 +167,10 @@ extension TypedOperation {
     /// Creates an operation that converts the error of this operation, and starts and ends at the same time.
     ///
     /// The closure is called under the same conditions as the closure of ``mapOutcome(_:)``.
+    ///
+    /// - Parameter convert: A closure that converts the error. If this operation succeeds or is canceled, the closure
+    ///   is not called. The closure is called at most once, on the thread that ends this operation, or on the calling
+    ///   thread if this operation has already ended.
     public final func mapError<NewError: Error>(
         _ convert: @escaping @Sendable (ErrorType) -> NewError
     ) -> MappedOperation<ResultType, NewError> {
@@ -197,8 +205,8 @@ final class MapRecord: @unchecked Sendable {
 
 /// All operations that are mapped from one operation, in the order of their creation.
 ///
-/// This class is not Sendable on purpose. It is used only under the lock of the original, and afterward by the one
-/// thread that ended the original.
+/// This class is not Sendable on purpose. The object is used only under the lock of the original, and afterward by the
+/// one thread that ended the original.
 final class MapRecords {
     private(set) var all: [MapRecord] = []
     /// The number of operations that have converted the outcome or are converting it.

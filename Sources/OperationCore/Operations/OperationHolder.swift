@@ -4,9 +4,9 @@
 import Dispatch
 import Foundation
 
-// What an operation holds of higher folders, which implement these types. They are classes and not protocols, because a
-// reference to a class takes one word in each operation. Their methods are called without holding a lock, unless they
-// say otherwise.
+// An operation holds objects of these types, which higher folders implement. The types are classes and not protocols,
+// because a reference to a class takes one word in each operation. Their methods are called without holding a lock,
+// unless they say otherwise.
 
 /// The queue of this package that holds an operation.
 package class HostQueue: @unchecked Sendable {
@@ -131,8 +131,8 @@ enum GroupWaitEnd: Sendable {
 
 /// The conditions, the throttle and the categories of an operation, which decide when its body may begin.
 ///
-/// It is deliberately not `Sendable`. It belongs to the state of its operation, and is used under the lock of that
-/// operation or by the thread that ended it.
+/// The object is deliberately not `Sendable`. The object belongs to the state of its operation, and is used under the
+/// lock of that operation or by the thread that ended it.
 class StartGate {
     /// Whether the body may begin, for an operation that ever had this number of dependencies.
     func isOpen(epoch: Int) -> Bool { true }
@@ -213,7 +213,7 @@ extension TypedOperation {
 
     /// Returns the result of a recovery, or throws the failure.
     ///
-    /// This is a function of its own, because it uses generic types. Each call would look them up.
+    /// This is a separate function, because it uses generic types. Each call would look them up.
     @inline(never)
     private func resultAfterFailure() throws -> ResultType {
         try (outcomeInGroup ?? .cancelled(.requested)).get()

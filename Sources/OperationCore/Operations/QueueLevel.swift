@@ -31,7 +31,7 @@ struct QueueLevel: Comparable {
         }
     }
 
-    /// Creates the level of a quality of service, for an operation that has no priority of its own.
+    /// Creates the level of a quality of service, for an operation without its own priority.
     init(_ quality: QualityOfService) {
         switch quality {
         case .userInteractive: self = .veryHigh

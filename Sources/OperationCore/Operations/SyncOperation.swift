@@ -13,7 +13,9 @@ import Foundation
 ///     init(text: String) { self.text = text }
 ///
 ///     override func main() {
-///         finish(withResult: text.split(separator: "\n", omittingEmptySubsequences: false).count)
+///         let lines = text.split(
+///             separator: "\n", omittingEmptySubsequences: false)
+///         finish(withResult: lines.count)
 ///     }
 /// }
 /// ```
@@ -25,6 +27,8 @@ import Foundation
 /// If you cancel the operation while it runs, the cancellation handler is called immediately, and tasks and threads
 /// that wait for the outcome continue. The operation itself ends when `main()` returns, so a long body should check
 /// `isCancelled`.
+///
+/// Guide: `Docs/Guides/Operations.md`
 open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {

@@ -111,7 +111,9 @@ extension ResultOperation {
     ///         ClosureOperation { words.count }
     ///             .onMainActor(
     ///                 success: { [weak self] count in self?.text = "\(count) words" },
-    ///                 cancellation: { [weak self] cause in self?.text = cause.message }
+    ///                 cancellation: { [weak self] cause in
+    ///                     self?.text = cause.message
+    ///                 }
     ///             )
     ///             .startAndKeepAlive()
     ///     }
@@ -129,9 +131,9 @@ extension ResultOperation {
     /// for its outcome is enqueued immediately.
     ///
     /// - Parameters:
-    ///   - success: A closure that is called with the result.
-    ///   - failure: A closure that is called with the error.
-    ///   - cancellation: A closure that is called with the cause of a cancellation.
+    ///   - success: A closure that is called with the result. The default is `nil`.
+    ///   - failure: A closure that is called with the error. The default is `nil`.
+    ///   - cancellation: A closure that is called with the cause of a cancellation. The default is `nil`.
     /// - Returns: This operation.
     @discardableResult
     public func onMainActor(
@@ -206,8 +208,9 @@ package struct HandlerPermit: Sendable {
     ///
     /// Call this method once, immediately before the handler would begin.
     ///
-    /// The handler may not begin if the operation is canceled. It also may not begin if a call of `cancel` came after
-    /// the outcome was decided. That call may be on the operation, on a group around it, on its queue or for its owner.
+    /// The handler must not begin if the operation is canceled. The handler also must not begin if a call to `cancel`
+    /// came after the outcome was decided. That call may be on the operation, on a group around it, on its queue or for
+    /// its owner.
     package func allowsHandler(of operation: ManagedOperation?) -> Bool {
         withdraw()
         guard let operation else { return false }

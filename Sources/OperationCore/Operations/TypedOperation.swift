@@ -8,6 +8,17 @@ import Foundation
 /// This class is the common superclass of ``AsyncOperation`` and ``SyncOperation``. You cannot subclass
 /// ``TypedOperation`` directly. Subclass one of these two classes instead.
 ///
+/// If a function accepts operations of both classes, use this class as the type of its parameter:
+///
+/// ```swift
+/// func printOutcome<Value, Failure>(
+///     of operation: TypedOperation<Value, Failure>
+/// ) {
+///     operation.successHandler = { value in print(value) }
+///     operation.failureHandler = { error in print(error) }
+/// }
+/// ```
+///
 /// ### The end of an operation
 ///
 /// An operation ends with exactly one ``OperationOutcome``. The first call to `finish(withResult:)`,
@@ -22,13 +33,15 @@ import Foundation
 ///
 /// Therefore, handlers on one serial queue run in the order of the dependency graph, and the end of an operation never
 /// waits for the callback queue.
+///
+/// Guide: `Docs/Guides/Operations.md`
 open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperation, @unchecked Sendable {
     // Sendable: the handlers and the queue are only touched under the lock of `storage`.
 
     // A function has the same size for all types, and the result is behind a pointer in `storage`. So neither the
     // stored properties here nor the arguments of generic functions depend on the two types. Otherwise, each access
-    // would look up the description of the type in a table of the runtime. That costs more than all the other work of
-    // an operation.
+    // would look up the description of the type in a table of the runtime. This search costs more than all the other
+    // work of an operation.
     private var success: (@Sendable (ResultType) -> Void)?
     private var failure: (@Sendable (ErrorType) -> Void)?
     private var cancellation: (@Sendable (CancellationCause) -> Void)?

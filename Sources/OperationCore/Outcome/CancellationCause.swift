@@ -125,6 +125,8 @@ extension CancellationCause {
         public let description: String
 
         /// Creates a custom code with a name.
+        ///
+        /// - Parameter name: The name, which should differ from the names of the standard codes.
         public init(_ name: String) {
             description = name
         }

@@ -55,10 +55,11 @@ package final class PlainOperationEntry: Sendable {
     private func dependencyDidEnd(_ dependency: Operation) {
         let isBehind = unended.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue > 0
         if reconsider() { return }
-        // When a dependency ends, Foundation decrements a count in each dependent, in no particular order. It has now
-        // reached the watcher, but perhaps not yet the operation. It has reached all dependents when the start of the
-        // dependency returns on this thread. Each thread checks again itself. If two dependencies end at the same time,
-        // the thread that decrements the last count may not be the one that notifies its watcher last.
+        // When a dependency ends, Foundation decrements a count in each dependent, in no particular order. The change
+        // has now reached the watcher, but perhaps not yet the operation. The change has reached all dependents when
+        // the start of the dependency returns on this thread. Each thread checks again itself. If two dependencies end
+        // at the same time, the thread that decrements the last count may not be the one that notifies its watcher
+        // last.
         if !ThreadNotes.leave(untilEndOf: dependency, { self.reconsider() }) { askSoon() }
         // An operation that is still not ready overrides `isReady`, or the thread of the dependency was interrupted.
         if !isBehind { engine?.poll(self) }

@@ -282,7 +282,7 @@ extension QueueEngine {
 
     /// Resumes bodies that wait for a slot of an operation that has ended, because they no longer need one.
     ///
-    /// They do not wait behind other bodies, which may wait for them.
+    /// These bodies do not wait behind other bodies, which may wait for them.
     func resumeWithoutSlot(_ slot: QueueMachine.Slot, _ state: inout State, _ after: inout After) {
         // A body that returns without a thread resumes in its turn, which avoids searching for it.
         guard state.returning.threads > 0 else { return }

@@ -64,7 +64,7 @@ package final class QueueEngine: HostQueue, @unchecked Sendable {
 
     deinit { endReaders() }
 
-    // What the operations of the queue see of it.
+    // The part of the queue that its operations use.
 
     override func reconsider(_ operation: ManagedOperation) {
         if let worker = WorkerContext.current, worker.engine === self, worker.isConcluding {
@@ -155,7 +155,7 @@ extension QueueEngine {
 
     /// The actions that rarely follow an event.
     ///
-    /// It is deliberately not `Sendable` and belongs to the thread that applied the event.
+    /// The value is deliberately not `Sendable` and belongs to the thread that applied the event.
     final class RareActions {
         var callbacks: [@Sendable () -> Void] = []
         var drained: [QueueWait] = []
@@ -379,7 +379,7 @@ extension QueueEngine {
 
     /// Adds operations for which slots are reserved.
     func enterClaimed(_ operations: [ManagedOperation]) {
-        // They are added in portions, so that the threads of the queue do not have to wait for all of them.
+        // The operations are added in portions, so that the threads of the queue do not have to wait for all of them.
         var rest = operations[...]
         while !rest.isEmpty {
             let portion = rest.prefix(64)

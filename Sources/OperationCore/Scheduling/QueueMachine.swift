@@ -357,7 +357,7 @@ extension QueueMachine.Entry {
     var keepsTurn: Bool { asks && 1...16 ~= refusals }
 }
 
-// Entries that have a slot and ask for their categories. They count as held until they have the categories.
+// Entries that have a slot and ask for their categories. Such an entry counts as held until it has the categories.
 extension QueueMachine {
     /// Gives an entry a slot, for a thread that requests its categories.
     mutating func take(asking slot: Slot) -> Job {

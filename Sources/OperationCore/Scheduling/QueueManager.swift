@@ -43,6 +43,8 @@ import Foundation
 ///
 /// A queue that your program no longer references still runs the operations that were added to it. However, if the
 /// queue is suspended, it cancels its operations, because your program can no longer resume the queue.
+///
+/// Guide: `Docs/Guides/Queues.md`
 public final class QueueManager: Sendable {
     package let engine: QueueEngine
 
@@ -78,6 +80,7 @@ public final class QueueManager: Sendable {
 extension QueueManager {
     /// Adds an operation from this package to the queue.
     ///
+    /// - Parameter operation: An operation that has not started and is not in a queue or a group.
     /// - Throws: A ``QueueError`` if the operation is already in a queue or a group, was started or has ended. The
     ///   method also throws this error if the queue is full or was shut down.
     public func add(_ operation: ManagedOperation) throws(QueueError) {
@@ -89,6 +92,7 @@ extension QueueManager {
     /// The queue reads the priority of a plain `Foundation.Operation` when you add it. Later changes to the priority
     /// have no effect.
     ///
+    /// - Parameter operation: An operation that has not started and is not in a queue or a group.
     /// - Throws: A ``QueueError`` if the operation is already in a queue or a group, was started or has ended. The
     ///   method also throws this error if the queue is full or was shut down.
     @_disfavoredOverload
@@ -99,6 +103,7 @@ extension QueueManager {
 
     /// Adds several operations to the queue in the order of the array, or adds none if one of them cannot be added.
     ///
+    /// - Parameter operations: The operations, none of which has started or is in a queue or a group.
     /// - Throws: A ``QueueError`` if one of the operations is already in a queue or a group, was started or has ended.
     ///   The method also throws this error if the queue was shut down or does not have enough space for all of the
     ///   operations.
@@ -130,6 +135,7 @@ extension QueueManager {
     /// An earlier operation must not depend on this operation or a later operation. Otherwise, these operations would
     /// never run.
     ///
+    /// - Parameter operation: An operation that has not started and is not in a queue or a group.
     /// - Throws: A ``QueueError`` for the same reasons as `add`.
     public func addBarrier(_ operation: ManagedOperation) throws(QueueError) {
         try engine.add(operation, isBarrier: true)
@@ -289,6 +295,7 @@ extension QueueManager {
     /// The method waits while the queue has reached its ``capacity``. The queue reserves space for waiting callers in
     /// the order of their calls.
     ///
+    /// - Parameter operation: An operation that has not started and is not in a queue or a group.
     /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
     ///   code is `cancelled`, and the operation is not added.
     public func addWhenThereIsRoom(_ operation: ManagedOperation) async throws(QueueError) {
@@ -299,6 +306,7 @@ extension QueueManager {
 
     /// Adds a `Foundation.Operation` of any kind as soon as the queue has space for it.
     ///
+    /// - Parameter operation: An operation that has not started and is not in a queue or a group.
     /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
     ///   code is `cancelled`.
     @_disfavoredOverload
@@ -311,6 +319,7 @@ extension QueueManager {
 
     /// Adds several operations in the order of the array as soon as the queue has space for all of them.
     ///
+    /// - Parameter operations: The operations, none of which has started or is in a queue or a group.
     /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `full` if there are more operations than
     ///   the capacity of the queue. If the calling task is canceled while it waits, the code is `cancelled`.
     public func addWhenThereIsRoom(_ operations: [ManagedOperation]) async throws(QueueError) {
@@ -362,6 +371,7 @@ extension QueueManager {
     /// The operation waits for the operations and closures that were added before the queue had space for it. See
     /// `addBarrier`.
     ///
+    /// - Parameter operation: An operation that has not started and is not in a queue or a group.
     /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
     ///   code is `cancelled`.
     public func addBarrierWhenThereIsRoom(_ operation: ManagedOperation) async throws(QueueError) {

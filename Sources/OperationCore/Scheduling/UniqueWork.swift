@@ -239,8 +239,8 @@ package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
     ///
     /// - Parameters:
     ///   - turn: The turn for which the operation waits if it is not the first.
-    ///   - decided: The present operations that have an outcome. They do not count if the policy is `keep`. Other
-    ///     policies do not use this parameter.
+    ///   - decided: The present operations that have an outcome. These operations do not count if the policy is `keep`.
+    ///     Other policies do not use this parameter.
     package mutating func arrive(
         _ work: Work, _ key: UniqueWorkKey, _ policy: UniqueWorkPolicy, turn: Turn, decided: Set<ObjectIdentifier> = []
     ) -> Arrival {

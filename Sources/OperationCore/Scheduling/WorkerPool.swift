@@ -162,8 +162,8 @@ package final class WorkerPool: WorkerSource {
 
 /// The state of a thread that works for a queue.
 ///
-/// It is deliberately not `Sendable`. Only that thread uses it, in steps that do not overlap. So no access to it is
-/// checked at run time.
+/// The state is deliberately not `Sendable`. Only that thread uses the state, in steps that do not overlap. So no
+/// access to it is checked at run time.
 package final class WorkerContext: ThreadWork {
     let engine: QueueEngine
     /// The context of the enclosing body, if a body works for another queue.

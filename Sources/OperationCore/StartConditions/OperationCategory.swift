@@ -71,12 +71,12 @@ extension OperationCategory: Hashable {
 /// A party requests all its categories in one step and gets all of them or none, so no party holds one category while
 /// it waits for another.
 ///
-/// A party that can begin as soon as it holds its categories waits in the line of each category. It is served when it
-/// is the first in each of its lines and each category has room. A party of a queue needs a slot of the queue, too. It
-/// holds nothing while it waits for the slot, because other parties may need the category before a slot becomes free.
-/// Each queue has its own line in each category. When a category has room, the first party in each queue's line is
-/// *called*. The first called party that comes with a slot is served, and the others wait to be called again. Every
-/// queue's first party has to be called, because any of the queues may be full or suspended.
+/// A party that can begin as soon as it holds its categories waits in the line of each category. The party is served
+/// when it is the first in each of its lines and each category has room. A party of a queue needs a slot of the queue,
+/// too. That party holds nothing while it waits for the slot, because other parties may need the category before a slot
+/// becomes free. Each queue has its own line in each category. When a category has room, the first party in each
+/// queue's line is *called*. The first called party that comes with a slot is served, and the others wait to be called
+/// again. Every queue's first party has to be called, because any of the queues may be full or suspended.
 ///
 /// So parties that came later may be served earlier. A party that was *passed over* in this way too often is called
 /// even if it cannot be served yet. When it comes with a slot, it keeps the slot for some time (`slotWaitLimit`) and

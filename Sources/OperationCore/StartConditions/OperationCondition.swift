@@ -7,8 +7,11 @@ import Foundation
 ///
 /// ```swift
 /// let hasRoom = OperationCondition("room on disk") { _ in
-///     let free = try? FileManager.default.attributesOfFileSystem(forPath: "/")[.systemFreeSize] as? Int
-///     return (free ?? 0) > 1_000_000 ? .satisfied : .failed("less than a megabyte is free")
+///     let attributes = try? FileManager.default
+///         .attributesOfFileSystem(forPath: "/")
+///     let free = attributes?[.systemFreeSize] as? Int
+///     return (free ?? 0) > 1_000_000
+///         ? .satisfied : .failed("less than a megabyte is free")
 /// }
 /// let operation = ClosureOperation { 1 }
 /// operation.addCondition(hasRoom)

@@ -6,9 +6,11 @@
 ///
 /// ```swift
 /// let refresh = TaskOperation { try await Task.sleep(for: .milliseconds(1)) }
-/// refresh.throttle = .init(key: "refresh feed", interval: .seconds(60), early: .drop)
+/// refresh.throttle = .init(
+///     key: "refresh feed", interval: .seconds(60), early: .drop)
 /// refresh.start()
-/// print(OperationThrottle.shared.nextRun(of: "refresh feed") == nil)  // false: it runs just now
+/// // Prints false, because the operation is running.
+/// print(OperationThrottle.shared.nextRun(of: "refresh feed") == nil)
 /// ```
 ///
 /// After an operation with a key has ended and the interval of its rule has passed, the next operation with the key may
@@ -233,7 +235,7 @@ package struct ThrottleMachine<Party: Hashable> {
     /// Asks whether the key may run.
     ///
     /// - Parameters:
-    ///   - party: The party that asks. It has not asked before, or has left since.
+    ///   - party: The party that asks. The party has not asked before, or has left since.
     ///   - key: The key to run.
     ///   - interval: The time for which the key rests after this run.
     ///   - early: The treatment of the party if the key may not run yet.

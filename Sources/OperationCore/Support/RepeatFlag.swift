@@ -82,8 +82,8 @@ extension Locked {
 /// when it reads again. So after the last call, the last value is in effect.
 ///
 /// This is only true if `apply` depends on nothing but the value and has the same effect regardless of the previous
-/// values. It must set something, and not toggle or count. Several threads may be in `apply` at the same time, so it
-/// must not call observers.
+/// values. The closure must set something, and not toggle or count. Several threads may be in `apply` at the same time,
+/// so it must not call observers.
 ///
 /// - Parameters:
 ///   - read: A closure that returns the current value, or `nil` if no value must be applied anymore.

@@ -35,8 +35,8 @@ public protocol OperationTimer: Sendable {
 extension Locked {
     /// Stores a timer if the state still needs it, and cancels the timer otherwise.
     ///
-    /// The clock may be user code, so a timer is scheduled without holding the lock. It may then fire, or its reason
-    /// may end, before the timer is stored.
+    /// The clock may be user code, so a timer is scheduled without holding the lock. The timer may then fire, or its
+    /// reason may end, before the timer is stored.
     package borrowing func keep(
         _ timer: any OperationTimer, in place: WritableKeyPath<Value, (any OperationTimer)?>,
         if isNeeded: (inout Value) -> Bool
@@ -52,6 +52,12 @@ extension Locked {
 
 extension OperationClock {
     /// Calls a closure once after a given duration, unless the returned timer is canceled first.
+    ///
+    /// - Parameters:
+    ///   - duration: The time to wait, measured by this clock. If the duration is zero or negative, the clock calls the
+    ///     closure as soon as possible.
+    ///   - action: The closure to call. The clock can call the closure on any thread.
+    /// - Returns: A timer that can cancel the call.
     public func schedule(
         after duration: Duration, _ action: @escaping @Sendable () -> Void
     ) -> any OperationTimer {
@@ -72,6 +78,8 @@ public struct OperationInstant: InstantProtocol, Sendable, Hashable, CustomStrin
     public let offset: Duration
 
     /// Creates the time that is `offset` after the clock's zero.
+    ///
+    /// - Parameter offset: The time since the clock's zero.
     public init(offset: Duration) {
         self.offset = offset
     }
@@ -80,6 +88,8 @@ public struct OperationInstant: InstantProtocol, Sendable, Hashable, CustomStrin
     public static let distantFuture = OperationInstant(offset: .seconds(Int64.max))
 
     /// Returns the time that is `duration` after this time, but not later than ``distantFuture``.
+    ///
+    /// - Parameter duration: The duration to add. A negative duration results in an earlier time.
     public func advanced(by duration: Duration) -> OperationInstant {
         // Each clamped value is within ± Int64.max seconds, so the sum fits in the 128 bits of a Duration. Only the sum
         // must be clamped again.
@@ -88,6 +98,8 @@ public struct OperationInstant: InstantProtocol, Sendable, Hashable, CustomStrin
     }
 
     /// Returns the duration from this time to `other`.
+    ///
+    /// - Parameter other: The end of the duration. If this time is earlier, the result is negative.
     public func duration(to other: OperationInstant) -> Duration {
         (other.offset.clamped - offset.clamped).clamped
     }
@@ -137,6 +149,12 @@ public final class SystemClock: OperationClock {
     }
 
     /// Calls a closure on a global queue at a given time, unless the returned timer is canceled first.
+    ///
+    /// - Parameters:
+    ///   - instant: The time at which to call the closure. If the time has passed, the clock calls the closure as soon
+    ///     as possible.
+    ///   - action: The closure to call.
+    /// - Returns: A timer that can cancel the call.
     public func schedule(
         at instant: OperationInstant, _ action: @escaping @Sendable () -> Void
     ) -> any OperationTimer {

@@ -38,6 +38,9 @@ public final class CombinedConnectivity: ConnectivityMonitor {
     ///
     /// The first call happens within this method. Later calls happen on the thread on which one of the two monitors
     /// reports a change.
+    ///
+    /// - Parameter body: The closure, which receives the state of the network.
+    /// - Returns: A token that ends the observation when you cancel or release the token.
     public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
         board.observe(for: self, body)
     }

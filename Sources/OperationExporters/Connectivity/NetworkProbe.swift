@@ -11,7 +11,9 @@ import OperationNetworking
 /// func probe(_ url: URL) -> NetworkProbe {
 ///     var probe = NetworkProbe(url)
 ///     probe.interval = .seconds(300)
-///     probe.judge = { head in head.headers["X-Service"] == "mine" ? .reached : .intercepted }
+///     probe.judge = { head in
+///         head.headers["X-Service"] == "mine" ? .reached : .intercepted
+///     }
 ///     return probe
 /// }
 /// ```
@@ -59,6 +61,9 @@ public struct NetworkProbe: Sendable {
     /// - All other responses prove nothing about the network.
     public var judge: @Sendable (ResponseHead) -> Verdict
     /// A closure that returns a random number from 0 to 1, which the monitor uses to vary each interval.
+    ///
+    /// The default closure returns a new random number for each call. The monitor can call the closure on any thread.
+    /// Replace this closure only in tests.
     public var chance: @Sendable () -> Double = { .random(in: 0..<1) }
 
     /// Creates options for a probe that sends requests to a URL.
@@ -67,6 +72,8 @@ public struct NetworkProbe: Sendable {
     ///
     /// Only a probe with an `http` URL can detect a sign-in page. With an `https` URL, a sign-in page causes a timeout
     /// or an untrusted certificate. Neither proves that there is a sign-in page.
+    ///
+    /// - Parameter url: The URL to which the probe sends its requests.
     public init(_ url: URL) {
         self.url = url
         let isSecure = url.scheme?.lowercased() == "https"
@@ -125,6 +132,9 @@ public final class ProbeMonitor: ConnectivityMonitor {
     /// Calls a closure with the current state of the network, and again whenever the state changes.
     ///
     /// The first call happens within this method. Later calls happen on a thread that the session or the clock uses.
+    ///
+    /// - Parameter body: The closure, which receives the state of the network.
+    /// - Returns: A token that ends the observation when you cancel or release the token.
     public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
         board.observe(for: self, body)
     }

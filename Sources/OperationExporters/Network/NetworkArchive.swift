@@ -63,6 +63,8 @@ public final class NetworkArchive: NetworkObserver {
     private let state = Locked(State())
 
     /// Creates an empty archive.
+    ///
+    /// - Parameter options: The options of the archive. The default is the default value of each option.
     public init(_ options: Options = Options()) { self.options = options }
 
     /// The number of entries in the archive.

@@ -12,7 +12,8 @@ import OperationNetworking
 ///     let meter = NetworkMeter()
 ///     shop.observers.append(meter)
 ///     meter.watch(queue)
-///     return meter  // Respond to GET /metrics with `text` and `NetworkMeter.contentType`.
+///     // Respond to GET /metrics with `text` and `NetworkMeter.contentType`.
+///     return meter
 /// }
 /// ```
 ///
@@ -81,6 +82,8 @@ public final class NetworkMeter: NetworkObserver {
     private let state: Locked<State>
 
     /// Creates a meter whose counters are zero.
+    ///
+    /// - Parameter options: The options of the meter. The default is the default value of each option.
     public init(_ options: Options = Options()) {
         self.options = options
         state = Locked(

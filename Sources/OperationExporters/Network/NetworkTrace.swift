@@ -13,7 +13,8 @@ import OperationNetworking
 ///     shop.observers.append(trace)
 ///     queue.recording = QueueRecording()
 ///     // … run operations of the shop in the queue …
-///     try trace.chromeTrace(with: queue.record).write(to: URL(fileURLWithPath: "/tmp/trace.json"))
+///     try trace.chromeTrace(with: queue.record).write(
+///         to: URL(fileURLWithPath: "/tmp/trace.json"))
 /// }
 /// ```
 ///

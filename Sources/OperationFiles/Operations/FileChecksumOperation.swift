@@ -7,7 +7,8 @@ import OperationCore
 /// An operation that computes the checksum of a file of any size with little memory.
 ///
 /// ```swift
-/// let checksum = FileChecksumOperation(URL(fileURLWithPath: "/etc/hostname"), algorithm: .sha256)
+/// let checksum = FileChecksumOperation(
+///     URL(fileURLWithPath: "/etc/hostname"), algorithm: .sha256)
 /// print(try await checksum.run())
 /// ```
 public final class FileChecksumOperation: FileOperation<FileChecksum>, @unchecked Sendable {

@@ -132,6 +132,11 @@ public struct FileProgress: Sendable, Hashable {
     public let completedItems: Int
 
     /// Creates a progress value for use in your own tests.
+    ///
+    /// - Parameters:
+    ///   - completedBytes: The number of bytes that were read or written.
+    ///   - totalBytes: The total number of bytes, or `nil` if the total is unknown.
+    ///   - completedItems: The number of files, directories and links that were copied or removed. The default is 0.
     public init(completedBytes: Int64, totalBytes: Int64?, completedItems: Int = 0) {
         self.completedBytes = completedBytes
         self.totalBytes = totalBytes
@@ -191,7 +196,7 @@ package struct FileProgressMeter: Sendable {
 
 /// The context of the work of one file operation, with the system calls, a buffer, the progress and the cancellation.
 ///
-/// It is deliberately not `Sendable` and stays on the thread on which the operation's `main()` runs.
+/// The context is deliberately not `Sendable` and stays on the thread on which the operation's `main()` runs.
 final class FileWork {
     /// The number of bytes that are read or written between two checks for a cancellation.
     static let chunkSize = 256 * 1024

@@ -11,9 +11,9 @@ import OperationCore
 /// print(try await read.run().count)
 /// ```
 ///
-/// The operation follows symbolic links. The operation reads devices until their end. It can also read files of unknown
-/// length, such as the files in `/proc`. If the data exceeds the ``FileReadOptions/maximumSize``, the operation fails
-/// with the code `tooLarge`. The operation does not read directories, pipes or sockets.
+/// The operation follows symbolic links. The operation reads devices until their end. The operation can also read files
+/// of unknown length, such as the files in `/proc`. If the data exceeds the ``FileReadOptions/maximumSize``, the
+/// operation fails with the code `tooLarge`. The operation does not read directories, pipes or sockets.
 public final class FileReadOperation: FileOperation<Data>, @unchecked Sendable {
     // Sendable: it adds only constants.
 

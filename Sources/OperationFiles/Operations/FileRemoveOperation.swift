@@ -9,7 +9,8 @@ import OperationCore
 /// The result is `true` if the operation removed an item, and `false` if no item existed at the URL.
 ///
 /// ```swift
-/// let url = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID())")
+/// let url = FileManager.default.temporaryDirectory.appendingPathComponent(
+///     "\(UUID())")
 /// let remove = FileRemoveOperation(url, ignoresMissing: true)
 /// print(try await remove.run())  // false
 /// ```

@@ -7,9 +7,11 @@ import OperationCore
 /// An operation that copies a file, a symbolic link, or a directory with its contents.
 ///
 /// ```swift
-/// let folder = FileManager.default.temporaryDirectory.appendingPathComponent("copies-\(UUID())")
+/// let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+///     "copies-\(UUID())")
 /// let copy = FileCopyOperation(
-///     from: URL(fileURLWithPath: "/etc/hostname"), to: folder.appendingPathComponent("hostname"),
+///     from: URL(fileURLWithPath: "/etc/hostname"),
+///     to: folder.appendingPathComponent("hostname"),
 ///     options: FileTransferOptions(createsDirectories: true))
 /// print(try await copy.run().path)
 /// ```
@@ -57,7 +59,10 @@ public final class FileCopyOperation: FileOperation<URL>, @unchecked Sendable {
 ///
 /// ```swift
 /// let folder = FileManager.default.temporaryDirectory
-/// let (old, new) = (folder.appendingPathComponent("\(UUID())"), folder.appendingPathComponent("\(UUID())"))
+/// let (old, new) = (
+///     folder.appendingPathComponent("\(UUID())"),
+///     folder.appendingPathComponent("\(UUID())")
+/// )
 /// let write = FileWriteOperation(Data("Hello".utf8), to: old)
 /// let move = FileMoveOperation(from: old, to: new)
 /// try move.depend(on: write, otherwise: .cancel)

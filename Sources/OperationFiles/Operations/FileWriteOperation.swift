@@ -10,7 +10,8 @@ import Foundation
 /// operation with the mode ``FileWriteOptions/Mode/inPlace`` is not atomic.
 ///
 /// ```swift
-/// let url = FileManager.default.temporaryDirectory.appendingPathComponent("greeting-\(UUID()).txt")
+/// let url = FileManager.default.temporaryDirectory.appendingPathComponent(
+///     "greeting-\(UUID()).txt")
 /// let write = FileWriteOperation(Data("Hello".utf8), to: url)
 /// print(try await write.run().lastPathComponent)
 /// ```

@@ -190,7 +190,7 @@ public final class Authenticator<Credential: Sendable>: Sendable {
     /// - Parameters:
     ///   - credential: The current credential, for example from the keychain. The default is `nil`, which means that
     ///     there is no credential yet.
-    ///   - options: The options of the authenticator.
+    ///   - options: The options of the authenticator. The default is ``AuthenticationOptions/standard``.
     ///   - lifetime: A closure that returns how long a new credential is valid, or `nil` if the lifetime is unknown.
     ///     The default closure returns `nil`.
     ///   - apply: A closure that adds a credential to a request. The authenticator calls the closure as the last step

@@ -159,7 +159,7 @@ package struct DownloadCallbacks: Sendable {
 
 /// A download over a session, with as many requests as the server makes necessary.
 ///
-/// A run does not send a request again after a failure. That is the task of the retry.
+/// A run does not send a request again after a failure. Repeating a request is the task of the retry.
 package final class DownloadRun: Sendable {
     private let request: NetworkRequest
     private let session: any NetworkSession
@@ -420,7 +420,7 @@ struct DownloadInbox {
         return startWorking() ? .now : .none
     }
 
-    /// Returns whether the postponed work must start now.
+    /// Returns whether the deferred work must start now.
     mutating func settle() -> Bool { (head != nil || !bytes.isEmpty) && startWorking() }
 
     /// Adds the metrics, which the end follows.

@@ -317,8 +317,8 @@ package enum DownloadValidator: Hashable, Sendable, Codable {
     /// Returns whether a response names this version.
     ///
     /// A server that ignores `If-Range` may send the rest of any version, so a response without a version proves
-    /// nothing. A 206 response must contain its entity tag (RFC 9110, section 15.3.7). It may omit the date if the
-    /// request contained it. In this case, the file is requested again from its beginning.
+    /// nothing. A 206 response must contain its entity tag (RFC 9110, section 15.3.7). The response may omit the date
+    /// if the request contained it. In this case, the file is requested again from its beginning.
     package func isProven(by head: ResponseHead) -> Bool {
         switch self {
         case .entityTag(let tag): head.headers.values("ETag") == [tag]

@@ -106,6 +106,8 @@ public struct DownloadDestination: Sendable, Hashable {
     }
 
     /// Returns a destination that is a file at a URL.
+    ///
+    /// - Parameter url: The file URL of the destination.
     public static func file(_ url: URL) -> DownloadDestination {
         DownloadDestination(place: .file(url))
     }
@@ -137,7 +139,8 @@ extension DownloadDestination {
     ///   - url: The URL of the download. If the destination is a folder, the URL identifies the data of the download.
     ///     If the destination is a file, this method ignores the URL.
     ///   - options: The options of the download. If the destination is a folder and the options contain a
-    ///     ``DownloadOptions/resumeKey``, the key identifies the data instead of the URL.
+    ///     ``DownloadOptions/resumeKey``, the key identifies the data instead of the URL. The default options contain
+    ///     no key.
     /// - Returns: `true` if the method found data of an incomplete download; otherwise, `false`.
     /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/destinationBusy`` if a download is currently
     ///   writing the data, or a file system error.

@@ -99,7 +99,7 @@ package final class DownloadWork {
             return try DownloadStore(destination, source: source, options: options, files: files)
         } catch {
             // A request for the same URL, perhaps with another body, is a different download whose file may get another
-            // name. It can never be resumed, so its partial file needs no name that is found again.
+            // name. That download can never be resumed, so its partial file needs no name that is found again.
             guard !resumes, error.code == .busy, destination.isFolder else { throw error }
             let name = UUID().uuidString
             return try DownloadStore(destination, source: name, options: options, files: files)

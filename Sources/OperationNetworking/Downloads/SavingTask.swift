@@ -153,8 +153,8 @@ extension SavingNotification: HopWatcher {
 
 /// A session that writes each response to its destination on disk before it reports the end of the task.
 ///
-/// The receiver of a task gets the headers and the end. It gets the bytes only of a response that is not the file. The
-/// session may send several requests for one task.
+/// The receiver of a task gets the headers and the end. The receiver gets the bytes only of a response that is not the
+/// file. The session may send several requests for one task.
 final class SavingSession: NetworkSession {
     private let session: any NetworkSession
     private let makeDownload: @Sendable (NetworkRequest) -> Download

@@ -85,8 +85,9 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// - Parameters:
     ///   - method: The HTTP method of the request.
     ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters of the request.
-    ///   - headers: The headers of the request, in addition to the headers of the base.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
+    ///   - headers: The headers of the request, in addition to the headers of the base. The default is an empty list.
     ///   - accepts: The value of the `Accept` header. The default is `*/*`, which accepts responses of any content
     ///     type.
     ///   - makeBody: A closure that creates the body of the request. The default closure creates no body.
@@ -120,7 +121,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// Returns a copy of the endpoint with a new value for one header.
     ///
     /// - Parameters:
-    ///   - name: The name of the header, in any case.
+    ///   - name: The name of the header, which is not case-sensitive.
     ///   - value: The value that replaces all values of the header. If the name or the value is not valid, the
     ///     operation fails when it creates the request.
     public func header(_ name: String, _ value: String) -> Self {
@@ -392,7 +393,8 @@ extension Endpoint {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters of the request.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
     ///   - decode: A closure that decodes the image. The operation calls the closure on the thread on which it
     ///     evaluates the response.
     public static func image(
@@ -471,7 +473,8 @@ extension NetworkBase {
     ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
     ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
     ///     dictionary.
-    ///   - destination: The destination of the file. The default is ``DownloadDestination/temporary``.
+    ///   - destination: The location where the operation stores the file. The default is
+    ///     ``DownloadDestination/temporary``.
     public func download(
         _ path: String, _ query: [String: (any Sendable)?] = [:], to destination: DownloadDestination = .temporary
     ) -> NetworkDownloadOperation<URL> {
@@ -504,7 +507,8 @@ extension NetworkBase {
     /// - Parameters:
     ///   - endpoint: The endpoint whose request the operation sends. The operation does not use the ``Endpoint/decode``
     ///     closure.
-    ///   - destination: The destination of the file. The default is ``DownloadDestination/temporary``.
+    ///   - destination: The location where the operation stores the file. The default is
+    ///     ``DownloadDestination/temporary``.
     public func download<ResultType: Sendable>(
         _ endpoint: Endpoint<ResultType>, to destination: DownloadDestination = .temporary
     ) -> NetworkDownloadOperation<URL> {

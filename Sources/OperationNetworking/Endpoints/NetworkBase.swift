@@ -144,6 +144,8 @@ public struct NetworkBase: Sendable {
     /// Adds a closure that an operation of the service calls on the main actor with each retry decision.
     ///
     /// Operations also call the ``retryHandler`` and the closures that you added earlier.
+    ///
+    /// - Parameter body: A closure that receives the decision about a failed attempt.
     public mutating func onMainActor(retry body: @escaping @MainActor (RetryEvent) -> Void) {
         mainActorCallbacks.append { if case .decided(let event) = $1 { body(event) } }
     }
@@ -153,6 +155,8 @@ public struct NetworkBase: Sendable {
     ///
     /// The closure receives the operation. Operations also call the ``offlineHandler`` and the closures that you added
     /// earlier.
+    ///
+    /// - Parameter body: A closure that receives the operation that waits for the network.
     public mutating func onMainActor(offline body: @escaping @MainActor (any AnyNetworkOperation) -> Void) {
         mainActorCallbacks.append { if case .waitsForNetwork = $1 { body($0) } }
     }
@@ -165,6 +169,8 @@ public struct NetworkBase: Sendable {
     }
 
     /// Creates an operation that sends an endpoint's request to the service.
+    ///
+    /// - Parameter endpoint: The request to send, and the closure that decodes the result.
     public func operation<ResultType: Sendable>(for endpoint: Endpoint<ResultType>) -> EndpointOperation<ResultType> {
         EndpointOperation(endpoint, at: self)
     }
@@ -309,9 +315,11 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The query does not contain parameters whose value is `nil`.
-    ///   - headers: The headers of the request, which replace headers of the base that have the same name.
-    ///   - type: The type of the result.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
+    ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
+    ///     is an empty list.
+    ///   - type: The type of the result. By default, the compiler infers the type from the context.
     public func get<ResultType: Decodable & Sendable>(
         _ path: String, _ query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
         as type: ResultType.Type = ResultType.self
@@ -336,8 +344,8 @@ extension NetworkBase {
     ///   - allowsOtherOrigin: A Boolean value that indicates whether the URL can differ from the base in its scheme,
     ///     host or port. The default is `false`. If the value is `false` and the URL differs from the base, the
     ///     operation fails with ``NetworkError/Code/otherOrigin`` before it sends a request.
-    ///   - headers: The headers of the request, which the operation sends to any origin.
-    ///   - type: The type of the result.
+    ///   - headers: The headers of the request, which the operation sends to any origin. The default is an empty list.
+    ///   - type: The type of the result. By default, the compiler infers the type from the context.
     public func get<ResultType: Decodable & Sendable>(
         _ url: URL, allowsOtherOrigin: Bool = false, headers: HeaderFields = [:],
         as type: ResultType.Type = ResultType.self
@@ -350,10 +358,12 @@ extension NetworkBase {
     /// - Parameters:
     ///   - value: The value to encode.
     ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The query does not contain parameters whose value is `nil`.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
     ///   - method: The HTTP method. The default is `POST`.
-    ///   - headers: The headers of the request, which replace headers of the base that have the same name.
-    ///   - type: The type of the result.
+    ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
+    ///     is an empty list.
+    ///   - type: The type of the result. By default, the compiler infers the type from the context.
     public func send<ResultType: Decodable & Sendable>(
         _ value: some Encodable & Sendable, to path: String, _ query: [String: (any Sendable)?] = [:],
         by method: String = "POST", headers: HeaderFields = [:], as type: ResultType.Type = ResultType.self
@@ -366,10 +376,12 @@ extension NetworkBase {
     /// - Parameters:
     ///   - body: The body to send.
     ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The query does not contain parameters whose value is `nil`.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
     ///   - method: The HTTP method. The default is `POST`.
-    ///   - headers: The headers of the request, which replace headers of the base that have the same name.
-    ///   - type: The type of the result.
+    ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
+    ///     is an empty list.
+    ///   - type: The type of the result. By default, the compiler infers the type from the context.
     public func send<ResultType: Decodable & Sendable>(
         body: RequestBody, to path: String, _ query: [String: (any Sendable)?] = [:], by method: String = "POST",
         headers: HeaderFields = [:], as type: ResultType.Type = ResultType.self
@@ -381,9 +393,11 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The query does not contain parameters whose value is `nil`.
-    ///   - headers: The headers of the request, which replace headers of the base that have the same name.
-    ///   - type: The type of the result.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
+    ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
+    ///     is an empty list.
+    ///   - type: The type of the result. By default, the compiler infers the type from the context.
     public func delete<ResultType: Decodable & Sendable>(
         _ path: String, _ query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
         as type: ResultType.Type = ResultType.self
@@ -419,6 +433,9 @@ extension NetworkOperation {
     /// - An operation without an evaluator decodes JSON with ``NetworkBase/makeDecoder``.
     ///
     /// The operation ignores the path and the query of ``NetworkBase/url``.
+    ///
+    /// - Parameter base: The settings of the service.
+    /// - Returns: The operation.
     @discardableResult
     public final func using(_ base: NetworkBase) -> Self {
         guard maySet("base") else { return self }
@@ -468,8 +485,10 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The query does not contain parameters whose value is `nil`.
-    ///   - headers: The headers of the request, which replace headers of the base that have the same name.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
+    ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
+    ///     is an empty list.
     /// - Throws: A ``NetworkError`` if the request is not valid, if the transfer fails, or if the rules reject the
     ///   response.
     public func stream(
@@ -506,8 +525,10 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The query does not contain parameters whose value is `nil`.
-    ///   - headers: The headers of the request, which replace headers of the base that have the same name.
+    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+    ///     dictionary.
+    ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
+    ///     is an empty list.
     ///   - silence: The time without data after which the sequence opens a new connection. The default is `nil`, which
     ///     uses the idle timeout of the request, as described in ``ServerSentEvents/silence``.
     /// - Throws: A ``NetworkError`` if the request is not valid.
@@ -542,6 +563,8 @@ extension NetworkBase {
 
 extension NetworkBase {
     /// Adds an authenticator's realm to the ``realms`` of the service.
+    ///
+    /// - Parameter authenticator: The authenticator that adds its credential to the requests of the service.
     public mutating func authenticate<Credential>(by authenticator: Authenticator<Credential>) {
         realms.append(authenticator.realm)
     }

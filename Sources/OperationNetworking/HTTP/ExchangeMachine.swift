@@ -25,7 +25,7 @@ package struct ExchangeHoldReasons: OptionSet, Sendable {
 
 /// The state machine of an exchange, which receives events and returns actions.
 ///
-/// It does not depend on sessions, caches, receivers and threads.
+/// The machine does not depend on sessions, caches, receivers or threads.
 ///
 /// ```text
 ///          resume            asked           delivers

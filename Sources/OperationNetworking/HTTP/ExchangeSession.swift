@@ -20,7 +20,8 @@ import Synchronization
 ///     configuration.limits.bodyBytes = 10 << 20
 ///     configuration.challenges = ChallengePolicy { question in
 ///         // Other servers, for example after a redirect, get no credential.
-///         guard question.space.origin.host == "example.com", question.space.origin.isSecure,
+///         guard question.space.origin.host == "example.com",
+///             question.space.origin.isSecure,
 ///             question.refused.isEmpty
 ///         else { return nil }
 ///         return .password(user: "anna", password: "secret")
@@ -149,6 +150,9 @@ public struct ExchangeConfiguration: Sendable {
     /// The default is `nil`, which disables caching.
     public var cache: HTTPCache?
     /// The limits on the size of the responses that the session accepts.
+    ///
+    /// By default, the response headers can have up to 64 KiB, a body can expand to 100 times its size, and the size of
+    /// a body is not limited.
     public var limits = ExchangeLimits()
     /// The limit on the number of requests that the session sends in a period of time.
     ///
@@ -163,6 +167,8 @@ public struct ExchangeConfiguration: Sendable {
     /// The default is `nil`, which does not limit the duration.
     public var deadline: Duration?
     /// The clock that measures the ``deadline``.
+    ///
+    /// The default is the system clock.
     public var clock: any OperationClock = .system
     /// A closure that returns the current date, which the session uses to calculate the age of responses.
     ///
@@ -205,8 +211,8 @@ public struct ExchangeLimits: Hashable, Sendable {
 
 /// One request of an exchange, as the user or a redirect specifies it.
 ///
-/// It does not include the additions of cookies, credentials and the cache, which are never carried over to the next
-/// request.
+/// The value does not include the additions of cookies, credentials and the cache, which are never carried over to the
+/// next request.
 package struct Hop: Sendable {
     package var method: String
     package var address: WebAddress

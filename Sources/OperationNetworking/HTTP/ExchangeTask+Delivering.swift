@@ -288,7 +288,7 @@ package final class CacheTee: Sendable {
     /// - Parameters:
     ///   - bytes: The bytes.
     ///   - hold: A closure that holds the response, because too many bytes wait to be written.
-    ///   - proceed: A closure that releases the response. It is called on the queue of the cache.
+    ///   - proceed: A closure that releases the response, and is called on the queue of the cache.
     package func append(
         _ bytes: UnsafeRawBufferPointer, hold: () -> Void, proceed: @escaping @Sendable () -> Void
     ) {

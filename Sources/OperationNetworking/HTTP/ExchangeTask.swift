@@ -143,7 +143,7 @@ extension ExchangeTask {
     ///
     /// - Parameters:
     ///   - error: The reason, or `nil` if the response is complete.
-    ///   - isAbrupt: Whether the end comes from outside, such as from a cancellation. Calls of the receiver that wait
+    ///   - isAbrupt: Whether the end comes from outside, such as from a cancellation. Calls to the receiver that wait
     ///     are dropped. The end is reported on another thread, because the caller may be inside a call of the receiver.
     func finish(_ error: NetworkError?, isAbrupt: Bool = false) {
         var watcher: (any HopWatcher)?

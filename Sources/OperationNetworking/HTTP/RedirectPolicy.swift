@@ -7,7 +7,8 @@ import Foundation
 ///
 /// ```swift
 /// var policy = RedirectPolicy.deciding { proposal in
-///     proposal.url.host == "example.com" ? .follow : .refuse("It leads to a stranger.")
+///     proposal.url.host == "example.com"
+///         ? .follow : .refuse("It leads to a stranger.")
 /// }
 /// policy.maximumCount = 3
 /// policy.secretHeaders = ["X-Customer"]

@@ -36,21 +36,31 @@ public struct HeaderFields: Sendable, Hashable {
     }
 
     /// Returns the values of all headers with the given name, in the order of the list.
+    ///
+    /// - Parameter name: The name of the headers, which is not case-sensitive.
     public func values(_ name: String) -> [String] {
         fields.lazy.filter { $0.isNamed(name) }.map(\.value)
     }
 
     /// Returns a Boolean value that indicates whether the list contains a header with the given name.
+    ///
+    /// - Parameter name: The name of the header, which is not case-sensitive.
     public func contains(_ name: String) -> Bool {
         fields.contains { $0.isNamed(name) }
     }
 
     /// Adds a header to the end of the list without replacing headers that have the same name.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the header.
+    ///   - value: The value of the header. The list does not validate the name or the value.
     public mutating func add(_ name: String, _ value: String) {
         fields.append(Field(name, value))
     }
 
     /// Removes all headers with the given name from the list.
+    ///
+    /// - Parameter name: The name of the headers, which is not case-sensitive.
     public mutating func remove(_ name: String) {
         fields.removeAll { $0.isNamed(name) }
     }
@@ -95,6 +105,10 @@ extension HeaderFields {
         /// Creates a header from a name and a value, without validating them.
         ///
         /// When you create a ``NetworkRequest`` with the header, the request validates the name and the value.
+        ///
+        /// - Parameters:
+        ///   - name: The name of the header, whose case is preserved.
+        ///   - value: The value of the header.
         public init(_ name: String, _ value: String) {
             self.name = name
             self.value = value

@@ -38,6 +38,8 @@ public struct LogRedaction: Sendable, Hashable {
 
     /// Returns a redaction that hides standard secrets and the values of headers, form fields and JSON keys with the
     /// given names.
+    ///
+    /// - Parameter names: The names of additional headers, form fields and JSON keys, which are not case-sensitive.
     public static func secrets(and names: String...) -> LogRedaction { .secrets(andAll: names) }
 
     /// Returns a redaction that hides standard secrets and the values of headers, form fields and JSON keys with the

@@ -10,6 +10,8 @@ extension NetworkError {
         public let description: String
 
         /// Creates a custom error code with the given name.
+        ///
+        /// - Parameter name: The name, which should differ from the names of the standard codes.
         public init(_ name: String) {
             description = name
         }

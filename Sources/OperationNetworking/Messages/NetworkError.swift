@@ -25,6 +25,8 @@ import Foundation
 /// The text of the error never contains user names, passwords or query values. The only header value that the text can
 /// contain is the content type of the response. The only part of a body that the text can contain is the coding path of
 /// an unexpected value.
+///
+/// Guide: `Docs/Guides/NetworkErrors.md`
 public struct NetworkError: Error, Sendable, Hashable {
     /// The content, in a separate object because errors are passed on far more often than they are read.
     private var box: Box
@@ -183,6 +185,8 @@ extension NetworkError {
     }
 
     /// Returns the ``apiError`` if the error has the given type, or `nil` if there is no such error.
+    ///
+    /// - Parameter type: The type of the error. By default, the compiler infers the type from the context.
     public func apiError<Problem: Error>(as type: Problem.Type = Problem.self) -> Problem? {
         apiError as? Problem
     }
@@ -203,6 +207,8 @@ extension NetworkError {
         public let description: String
 
         /// Creates a custom phase with the given name.
+        ///
+        /// - Parameter name: The name, which should differ from the names of the standard phases.
         public init(_ name: String) {
             description = name
         }
@@ -235,6 +241,11 @@ extension NetworkError {
         public let text: String
 
         /// Creates an underlying error from a domain, a number and a text.
+        ///
+        /// - Parameters:
+        ///   - domain: The source of the error, such as `libcurl`.
+        ///   - number: The number of the error in its domain.
+        ///   - text: The text of the error. The initializer replaces control characters and line breaks with spaces.
         public init(domain: String, number: Int, text: String) {
             self.domain = domain
             self.number = number

@@ -62,6 +62,12 @@ public struct NetworkRequest: Sendable {
     /// The headers can contain `Content-Length` if the value is correct. For a stream of unknown length, this header
     /// specifies the length. The ``headers`` property does not include this header.
     ///
+    /// - Parameters:
+    ///   - method: The HTTP method of the request. The default is `GET`.
+    ///   - url: An absolute URL with the scheme `http` or `https` and a host.
+    ///   - headers: The headers of the request. The default is an empty list.
+    ///   - body: The body of the request. The default is ``RequestBody/none``.
+    ///   - options: The options for the transfer, such as its timeouts. The default is ``TransferOptions/standard``.
     /// - Throws: A ``NetworkError`` if the method, the URL, a header, the body or an option is not valid.
     public init(
         _ method: String = "GET", url: URL, headers: HeaderFields = [:], body: RequestBody = .none,
@@ -133,6 +139,9 @@ public struct NetworkRequest: Sendable {
 extension NetworkRequest {
     /// Returns a copy of the request with the given header, which replaces any existing headers with the same name.
     ///
+    /// - Parameters:
+    ///   - name: The name of the header, which is not case-sensitive.
+    ///   - value: The new value of the header.
     /// - Throws: A ``NetworkError`` if the name or the value of the header is not valid.
     public func with(_ name: String, _ value: String) throws(NetworkError) -> NetworkRequest {
         var headers = headers
@@ -150,6 +159,9 @@ extension NetworkRequest {
     ///
     /// The rest of the query does not change.
     ///
+    /// - Parameters:
+    ///   - name: The unencoded name of the parameter.
+    ///   - value: The unencoded value of the parameter. The method percent-encodes the name and the value.
     /// - Throws: A ``NetworkError`` if the resulting URL is not valid.
     public func with(query name: String, _ value: String) throws(NetworkError) -> NetworkRequest {
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
@@ -197,6 +209,8 @@ extension NetworkRequest {
 
     /// Returns a copy of the request with another body.
     ///
+    /// - Parameter new: The new body. Its content type and content encoding replace the headers that describe the old
+    ///   body.
     /// - Throws: A ``NetworkError`` if the request is not valid with this body.
     public func with(body new: RequestBody) throws(NetworkError) -> NetworkRequest {
         var headers = headers
@@ -214,6 +228,9 @@ extension NetworkRequest {
     /// options, unless the interval has its default value of 60 seconds. The initializer ignores properties that
     /// sessions do not use, such as the cache policy.
     ///
+    /// - Parameters:
+    ///   - request: The request, whose method, URL, headers and body the initializer uses.
+    ///   - options: The options for the transfer, such as its timeouts. The default is ``TransferOptions/standard``.
     /// - Throws: A ``NetworkError`` if the method, the URL, a header, the body or an option is not valid.
     public init(_ request: URLRequest, options: TransferOptions = .standard) throws(NetworkError) {
         let method = request.httpMethod ?? "GET"
@@ -311,6 +328,8 @@ public struct TransferOptions: Sendable, Hashable {
     }
 
     /// Creates options with the given timeouts and with default values for all other options.
+    ///
+    /// - Parameter timeouts: The timeouts of the transfer. The default is the default value of each timeout.
     public init(timeouts: TransferTimeouts = TransferTimeouts()) {
         self.timeouts = timeouts
         maximumHeaderSize = 64 << 10
@@ -383,6 +402,13 @@ public struct TransferTimeouts: Sendable, Hashable {
     /// Creates timeouts for the phases of a transfer.
     ///
     /// To disable a timeout, pass `nil`.
+    ///
+    /// - Parameters:
+    ///   - connect: The maximum time for establishing a connection. The default is 10 seconds.
+    ///   - firstByte: The maximum time for which the session waits for the first byte of the response. The default is
+    ///     60 seconds.
+    ///   - idle: The maximum time between consecutive bytes of a body. The default is 60 seconds.
+    ///   - total: The maximum duration of a transfer. The default is `nil`, which does not limit the duration.
     public init(
         connect: Duration? = .seconds(10), firstByte: Duration? = .seconds(60), idle: Duration? = .seconds(60),
         total: Duration? = nil

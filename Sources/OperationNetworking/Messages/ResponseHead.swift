@@ -28,6 +28,15 @@ public struct ResponseHead: Sendable, Hashable {
     public let isDecoded: Bool
 
     /// Creates the status and the headers of a response, for custom sessions and tests.
+    ///
+    /// - Parameters:
+    ///   - url: The URL of the request that received this response.
+    ///   - status: The status code of the response, from 100 to 999.
+    ///   - headers: The headers of the response. The default is an empty list.
+    ///   - version: The HTTP version of the response. The default is HTTP/1.1.
+    ///   - reason: The reason phrase, such as `Not Found`. The default is an empty string.
+    ///   - isDecoded: A Boolean value that indicates whether the session decompresses the response body. The default is
+    ///     `false`.
     public init(
         url: URL, status: Int, headers: HeaderFields = [:], version: HTTPVersion = .http1_1, reason: String = "",
         isDecoded: Bool = false

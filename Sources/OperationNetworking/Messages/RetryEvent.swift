@@ -60,6 +60,20 @@ public struct RetryEvent: Sendable {
     public var retryAfter: Duration? { error.retryAfter }
 
     /// Creates a retry event, for testing code that handles events.
+    ///
+    /// - Parameters:
+    ///   - attempt: The number of the failed attempt, starting at 1.
+    ///   - error: The error with which the attempt failed.
+    ///   - pause: The pause before the next attempt. The default is `nil`, which means that the operation makes no
+    ///     other attempt.
+    ///   - reason: The reason for the decision.
+    ///   - rule: The rule of the retry policy that matches the failure. The default is `nil`.
+    ///   - budgetLeft: The number of retries that the budget currently allows. The default is `nil`, which means that
+    ///     there is no budget.
+    ///   - timeLeft: The remaining time in ``RetryPolicy/window``. The default is `nil`, which means that the policy
+    ///     has no window.
+    ///   - deadlineLeft: The time until the operation's deadline or timeout. The default is `nil`, which means that the
+    ///     operation has neither.
     public init(
         attempt: Int, error: NetworkError, pause: Duration? = nil, reason: RetryReason, rule: RetryRule? = nil,
         budgetLeft: Int? = nil, timeLeft: Duration? = nil, deadlineLeft: Duration? = nil
@@ -112,6 +126,17 @@ public struct FailedAttempt: Sendable {
     public let earlier: [AttemptRecord]
 
     /// Creates a description of a failed attempt, for testing a rule.
+    ///
+    /// - Parameters:
+    ///   - number: The number of the attempt, starting at 1.
+    ///   - replays: The number of earlier attempts that do not count toward the maximum number of attempts. The default
+    ///     is 0.
+    ///   - error: The error with which the attempt failed.
+    ///   - request: The request of the attempt. The default is `nil`.
+    ///   - head: The status and headers of the response. The default is `nil`, which means that there was no response.
+    ///   - elapsed: The time since the start of the first attempt that counts toward the maximum number of attempts.
+    ///     The default is zero.
+    ///   - earlier: The records of the attempts before this attempt. The default is an empty array.
     public init(
         number: Int, replays: Int = 0, error: NetworkError, request: NetworkRequest? = nil, head: ResponseHead? = nil,
         elapsed: Duration = .zero, earlier: [AttemptRecord] = []
@@ -157,11 +182,19 @@ public struct RetryRule: Sendable, Hashable {
     public var needsKey = false
 
     /// Creates a rule that matches responses with the given status code.
+    ///
+    /// - Parameters:
+    ///   - status: The status code that the rule matches.
+    ///   - reason: A sentence that explains why another attempt may succeed.
     public static func status(_ status: Int, because reason: String) -> RetryRule {
         RetryRule(subject: .status(status), reason: reason)
     }
 
     /// Creates a rule that matches errors with the given code.
+    ///
+    /// - Parameters:
+    ///   - code: The error code that the rule matches.
+    ///   - reason: A sentence that explains why another attempt may succeed.
     public static func failure(_ code: NetworkError.Code, because reason: String) -> RetryRule {
         RetryRule(subject: .failure(code), reason: reason)
     }
@@ -170,6 +203,9 @@ public struct RetryRule: Sendable, Hashable {
     public func throttling() -> RetryRule { with { $0.isThrottling = true } }
 
     /// Returns a copy of the rule that applies to an operation at most the given number of times.
+    ///
+    /// - Parameter limit: The maximum number of times. If the value is zero or negative, the rule allows no other
+    ///   attempt.
     public func limited(to limit: Int) -> RetryRule { with { $0.limit = limit } }
 
     /// Returns a copy of the rule that applies only to requests with an `Idempotency-Key` header.

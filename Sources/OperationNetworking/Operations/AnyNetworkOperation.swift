@@ -16,7 +16,8 @@ import OperationCore
 /// ```swift
 /// func describe(_ operation: any AnyNetworkOperation) -> String {
 ///     if let error = operation.networkError { return error.message }
-///     return "\(operation.receivedData?.count ?? 0) bytes, attempt \(operation.attemptCount)"
+///     let count = operation.receivedData?.count ?? 0
+///     return "\(count) bytes, attempt \(operation.attemptCount)"
 /// }
 /// ```
 ///
@@ -141,6 +142,8 @@ extension AnyNetworkOperation {
     ///
     /// The closure replaces the ``uploadProgressHandler``. The operation calls the closure on its callback queue, but
     /// not after a cancellation.
+    ///
+    /// - Parameter body: A closure that receives the operation and the number of sent bytes.
     @discardableResult
     public func onUploadProgress(_ body: @escaping @Sendable (Self, TransferProgress) -> Void) -> Self {
         uploadProgressHandler = { [weak self] progress in
@@ -153,6 +156,8 @@ extension AnyNetworkOperation {
     ///
     /// The closure replaces the ``downloadProgressHandler``. The operation calls the closure on its callback queue, but
     /// not after a cancellation.
+    ///
+    /// - Parameter body: A closure that receives the operation and the number of received bytes.
     @discardableResult
     public func onDownloadProgress(_ body: @escaping @Sendable (Self, TransferProgress) -> Void) -> Self {
         downloadProgressHandler = { [weak self] progress in
@@ -165,6 +170,8 @@ extension AnyNetworkOperation {
     ///
     /// The operation calls the closure on its callback queue, after the handlers and the closures that you added
     /// earlier.
+    ///
+    /// - Parameter body: A closure that receives the operation and its result.
     @discardableResult
     public func onSuccess(_ body: @escaping @Sendable (Self, ResultType) -> Void) -> Self {
         onEnd { outcome in
@@ -176,6 +183,8 @@ extension AnyNetworkOperation {
     ///
     /// The operation calls the closure on its callback queue, after the handlers and the closures that you added
     /// earlier.
+    ///
+    /// - Parameter body: A closure that receives the operation and the error with which it failed.
     @discardableResult
     public func onFailure(_ body: @escaping @Sendable (Self, NetworkError) -> Void) -> Self {
         onEnd { outcome in
@@ -188,6 +197,9 @@ extension AnyNetworkOperation {
     /// The operation calls the closure on its callback queue, after the handlers and the closures that you added
     /// earlier. If the operation is canceled, for example by its timeout or deadline, it does not call the closure. To
     /// handle cancellations, use ``onCancellation(_:)``.
+    ///
+    /// - Parameter body: A closure that receives the operation and its error. If the operation succeeds, the error is
+    ///   `nil`.
     @discardableResult
     public func onCompletion(_ body: @escaping @Sendable (Self, NetworkError?) -> Void) -> Self {
         onEnd { outcome in
@@ -200,6 +212,8 @@ extension AnyNetworkOperation {
     /// The operation calls the closure on its callback queue, after the handlers and the closures that you added
     /// earlier. Keep a reference to the operation until then. If the operation is deallocated earlier, the closure is
     /// not called.
+    ///
+    /// - Parameter body: A closure that receives the operation and the cause of its cancellation.
     @discardableResult
     public func onCancellation(_ body: @escaping @Sendable (Self, CancellationCause) -> Void) -> Self {
         onEnd { outcome in
@@ -238,8 +252,8 @@ extension AnyNetworkOperation {
 extension AnyNetworkOperation {
     /// Adds a closure that the operation calls on the main actor with the progress of sending the request body.
     ///
-    /// The operation makes the last call before it reports its outcome. After a cancellation, the operation does not
-    /// call the closure.
+    /// The operation calls the closure for the last time before it reports its outcome. After a cancellation, the
+    /// operation does not call the closure.
     @discardableResult
     public func onMainActor(uploadProgress body: @escaping @MainActor (TransferProgress) -> Void) -> Self {
         addOnMainActor { if case .sent(let progress) = $1 { body(progress) } }
@@ -247,8 +261,8 @@ extension AnyNetworkOperation {
 
     /// Adds a closure that the operation calls on the main actor with the progress of receiving the response body.
     ///
-    /// The operation makes the last call before it reports its outcome. After a cancellation, the operation does not
-    /// call the closure.
+    /// The operation calls the closure for the last time before it reports its outcome. After a cancellation, the
+    /// operation does not call the closure.
     @discardableResult
     public func onMainActor(downloadProgress body: @escaping @MainActor (TransferProgress) -> Void) -> Self {
         addOnMainActor { if case .received(let progress) = $1 { body(progress) } }
@@ -279,6 +293,9 @@ extension AnyNetworkOperation {
     ///
     /// If the operation is canceled, for example by its timeout or deadline, it does not call the closure. To hide a
     /// progress indicator, use `onMainActor(outcome:)`, which also handles cancellations.
+    ///
+    /// - Parameter body: A closure that receives the operation and its error. If the operation succeeds, the error is
+    ///   `nil`.
     @discardableResult
     public func onMainActor(completion body: @escaping @MainActor (Self, NetworkError?) -> Void) -> Self {
         onEnd(on: .main) { outcome in
@@ -303,7 +320,10 @@ extension AnyNetworkOperation {
     ///         operation.start()
     ///     }
     ///
-    ///     func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress) {
+    ///     func networkOperation(
+    ///         _ operation: any AnyNetworkOperation,
+    ///         didReceive progress: TransferProgress
+    ///     ) {
     ///         fraction = progress.fraction ?? 0
     ///     }
     /// }

@@ -22,6 +22,8 @@ import Foundation
 ///
 /// If the status code of the response is not between 200 and 299, the operation fails. To accept other status codes,
 /// set ``NetworkOperation/responseRules``.
+///
+/// Guide: `Docs/Guides/NetworkOperations.md`
 open class NetworkDataOperation<ResultType: Sendable>: NetworkOperation<Data, ResultType>, @unchecked Sendable {
     // Sendable: it adds no state.
 
@@ -30,6 +32,9 @@ open class NetworkDataOperation<ResultType: Sendable>: NetworkOperation<Data, Re
     package override var isBrief: Bool { isPlain && operationSession.startsTasksBriefly }
 
     /// Returns a collector that keeps the response body in memory.
+    ///
+    /// - Parameter head: The status and the headers of the response.
+    /// - Throws: Any error that an override throws. The attempt then fails.
     open override func makeCollector(for head: ResponseHead) throws -> ResponseCollector<Data> {
         DataCollector(limit: responseRules.maximumBytesInMemory, expected: head.expectedLength)
     }

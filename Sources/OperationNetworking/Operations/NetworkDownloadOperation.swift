@@ -11,7 +11,8 @@ import Foundation
 ///
 /// ```swift
 /// func download(_ url: URL, to place: URL) -> NetworkDownloadOperation<URL> {
-///     NetworkDownloadOperation<URL>(url: url, urlSession: .shared) { temporaryURL, response in
+///     NetworkDownloadOperation<URL>(url: url, urlSession: .shared) {
+///         temporaryURL, response in
 ///         try FileManager.default.moveItem(at: temporaryURL, to: place)
 ///         return place
 ///     }
@@ -32,6 +33,8 @@ import Foundation
 ///     return operation
 /// }
 /// ```
+///
+/// Guide: `Docs/Guides/Downloads.md`
 open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL, ResultType>, @unchecked Sendable {
     // Sendable: the state that it adds is behind a lock.
 
@@ -181,6 +184,10 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
     /// A download operation writes the body directly to its file, so the collector receives no bytes. You can override
     /// this method to examine the headers, but you must return the collector from `super`. To process the body in
     /// another way, create a subclass of `NetworkOperation<URL, …>`.
+    ///
+    /// - Parameter head: The status and the headers of the response.
+    /// - Throws: A ``NetworkError`` if the operation cannot create an empty temporary file for a response without a
+    ///   body. The attempt then fails.
     open override func makeCollector(for head: ResponseHead) throws -> ResponseCollector<URL> {
         let (destination, file, temporary) = saving.withLock { ($0.destination, $0.file, $0.temporary) }
         guard destination.isTemporary else { return SavedFileCollector(file?.url) }

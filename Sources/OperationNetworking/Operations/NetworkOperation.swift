@@ -120,6 +120,13 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// Creates an operation that sends a GET request to a URL, with an evaluator that receives a ``NetworkResponse``.
     ///
     /// For example, pass the evaluator `{ response in response.body.count }`.
+    ///
+    /// - Parameters:
+    ///   - url: The URL of the request.
+    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
+    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
+    ///     attempt fails.
     public init(
         url: URL, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
@@ -130,6 +137,13 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     }
 
     /// Creates an operation that sends a `URLRequest`, with an evaluator that receives an `HTTPURLResponse`.
+    ///
+    /// - Parameters:
+    ///   - request: The request to send. If the request is not valid, the operation fails.
+    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
+    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`, which creates the
+    ///     result by the rules in the section "Without an evaluator" of ``NetworkOperation``.
     public init(
         request: URLRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: Evaluator? = nil
@@ -140,6 +154,13 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     }
 
     /// Creates an operation that sends a `URLRequest`, with an evaluator that receives a ``NetworkResponse``.
+    ///
+    /// - Parameters:
+    ///   - request: The request to send. If the request is not valid, the operation fails.
+    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
+    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
+    ///     attempt fails.
     public init(
         request: URLRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
@@ -150,6 +171,13 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     }
 
     /// Creates an operation that sends a ``NetworkRequest``, with an evaluator that receives an `HTTPURLResponse`.
+    ///
+    /// - Parameters:
+    ///   - request: The request to send.
+    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
+    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`, which creates the
+    ///     result by the rules in the section "Without an evaluator" of ``NetworkOperation``.
     public init(
         request: NetworkRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: Evaluator? = nil
@@ -160,6 +188,13 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     }
 
     /// Creates an operation that sends a ``NetworkRequest``, with an evaluator that receives a ``NetworkResponse``.
+    ///
+    /// - Parameters:
+    ///   - request: The request to send.
+    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
+    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
+    ///     attempt fails.
     public init(
         request: NetworkRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
@@ -175,7 +210,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// For example, an abstract base class does not need a URL:
     ///
     /// ```swift
-    /// class ShopOperation<ResultType: Sendable>: NetworkDataOperation<ResultType>, @unchecked Sendable {
+    /// class ShopOperation<ResultType: Sendable>: NetworkDataOperation<ResultType>,
+    ///     @unchecked Sendable
+    /// {
     ///     let shop: URL
     ///
     ///     init(_ shop: URL, urlSession: any NetworkSession) {
@@ -190,6 +227,12 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///     }
     /// }
     /// ```
+    ///
+    /// - Parameters:
+    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
+    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`, which creates the
+    ///     result by the rules in the section "Without an evaluator" of ``NetworkOperation``.
     public init(urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil) {
         (session, self.evaluator, responseEvaluator) = (urlSession, evaluator, nil)
         settings = Locked(NetworkOperationOptions(draft: RequestDraft(head: .none)))
@@ -198,6 +241,12 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// Creates an operation without a request for a subclass that overrides ``makeRequest()``, with an evaluator that
     /// receives a ``NetworkResponse``.
+    ///
+    /// - Parameters:
+    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
+    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
+    ///     attempt fails.
     public init(
         urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
@@ -222,6 +271,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// and options of a service that you set with `using(_:)`.
     ///
     /// - Throws: Any error. The attempt then fails before the operation sends a request.
+    /// - Returns: The request to send.
     open func makeRequest() throws -> NetworkRequest {
         if let request = try settings.withLock({ $0.draft }).request() { return request }
         throw NetworkError(
@@ -239,13 +289,19 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// body is a file or a stream, `request` does not contain the body, and the operation sends the original body
     /// unless the method sets another body.
     ///
+    /// - Parameter request: The request in the form of Foundation.
     /// - Throws: Any error. The attempt then fails.
+    /// - Returns: The request to send.
     open func prepareRequest(_ request: URLRequest) throws -> URLRequest { request }
 
     /// Changes the request of an attempt asynchronously before the operation sends it, for example to add a token.
     ///
     /// The operation calls this method after each call to ``prepareRequest(_:)``. If you cancel the operation, it
     /// cancels the task that runs this method. The default implementation returns the request unchanged.
+    ///
+    /// - Parameter request: The request that ``prepareRequest(_:)`` returned.
+    /// - Throws: Any error. The attempt then fails.
+    /// - Returns: The request to send.
     open func adapt(_ request: NetworkRequest) async throws -> NetworkRequest { request }
 
     /// Creates the network task for an attempt.
@@ -272,6 +328,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///   - request: The request to send.
     ///   - session: The session of the operation. The operation receives the responses to tasks from
     ///     `session.makeTask(with:)`.
+    /// - Throws: Any error. The attempt then fails.
     open func createTask(
         with request: NetworkRequest, using session: any NetworkSession
     ) throws -> any NetworkTask {
@@ -290,7 +347,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// The operation does not receive the response to the task, so most of its features are not available:
     ///
-    /// - The operation calls ``makeRequest()``, ``prepareRequest(_:)`` and ``adapt(_:)``. It also adds an
+    /// - The operation calls ``makeRequest()``, ``prepareRequest(_:)`` and ``adapt(_:)``. The operation also adds an
     ///   authenticator's credential and a service's headers.
     /// - The operation resumes the task. The operation cancels the task if you cancel the operation, or if the attempt
     ///   exceeds ``Retry/attemptTimeout``.
@@ -318,6 +375,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// - Parameters:
     ///   - request: The request to send.
     ///   - session: The session of the operation if it is a `URLSession`; otherwise, `URLSession.shared`.
+    /// - Throws: Any error. The attempt then fails.
     /// - Returns: A task that you have not resumed, or `nil`.
     open func createTask(with request: URLRequest, using session: URLSession) throws -> URLSessionTask? { nil }
 
@@ -325,6 +383,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// The default implementation supports the task results `Data` and `URL`, which represents a temporary file. If the
     /// operation has another `TaskResult`, override this method.
+    ///
+    /// - Parameter head: The status and the headers of the response.
+    /// - Throws: Any error. The attempt then fails.
     open func makeCollector(for head: ResponseHead) throws -> ResponseCollector<TaskResult> {
         if let collector = DataCollector(limit: responseRules.maximumBytesInMemory, expected: head.expectedLength)
             as? ResponseCollector<TaskResult>
@@ -346,6 +407,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// The method runs on a separate thread. The default implementation calls the evaluator or
     /// ``evaluate(result:response:)``.
     ///
+    /// - Parameters:
+    ///   - result: The body of the response, or the URL of the file that contains the body.
+    ///   - head: The status and the headers of the response.
     /// - Throws: Any error. The attempt then fails.
     open func evaluate(result: TaskResult, head: ResponseHead) throws -> ResultType {
         // Creating a Foundation response takes longer than decoding a small body.
@@ -359,6 +423,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// default implementation calls the evaluator, or follows the rules in the section "Without an evaluator" of
     /// ``NetworkOperation``.
     ///
+    /// - Parameters:
+    ///   - result: The body of the response, or the URL of the file that contains the body.
+    ///   - response: The status and the headers of the response.
     /// - Throws: Any error. The attempt then fails.
     open func evaluate(result: TaskResult, response: HTTPURLResponse) throws -> ResultType {
         if let evaluator { return try evaluator(result, response) }
@@ -442,6 +509,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// If the closure throws a ``NetworkError``, the attempt fails with that error. If it throws another error, the
     /// attempt fails with ``NetworkError/Code/responseRefused``.
+    ///
+    /// - Parameter rule: A closure that throws an error if the response is not valid. The operation calls the closure
+    ///   on the thread on which it evaluates the response.
     @discardableResult
     public final func validate(_ rule: @escaping @Sendable (TaskResult, HTTPURLResponse) throws -> Void) -> Self {
         let kept = NetworkOperationOptions.Kept<Rule>(rule)
@@ -454,6 +524,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// If the closure throws a ``NetworkError``, the attempt fails with that error. If it throws another error, the
     /// attempt fails with ``NetworkError/Code/responseRefused``.
+    ///
+    /// - Parameter rule: A closure that throws an error if the response is not valid. The operation calls the closure
+    ///   on the thread on which it evaluates the response.
     @discardableResult
     public final func validate(_ rule: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> Void) -> Self {
         let kept = NetworkOperationOptions.Kept<ResponseRule>(rule)
@@ -467,6 +540,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// A response has no body if its status is 204 or 205, if the method of the request is `HEAD`, or if the body has a
     /// length of 0. The default is `nil`, which makes the operation evaluate these responses like all other responses.
     /// When the operation ends, it releases the closure.
+    ///
+    /// The operation calls the closure on the thread on which it evaluates the response.
     public final var emptyResult: (@Sendable () -> ResultType)? {
         get { (settings.withLock { $0.emptyResult } as? NetworkOperationOptions.Kept<EmptyResult>)?.closure }
         set {

@@ -12,12 +12,24 @@ import OperationCore
 /// For an object that is isolated to the main actor, use ``MainActorNetworkOperationDelegate``.
 public protocol NetworkOperationDelegate: AnyObject, Sendable {
     /// Tells the delegate that the session sent a part of the request body.
+    ///
+    /// - Parameters:
+    ///   - operation: The operation that calls the method.
+    ///   - progress: The number of bytes that the session has sent so far, and the total number.
     func networkOperation(_ operation: any AnyNetworkOperation, didSend progress: TransferProgress)
 
     /// Tells the delegate that the session received a part of the response body.
+    ///
+    /// - Parameters:
+    ///   - operation: The operation that calls the method.
+    ///   - progress: The number of bytes that the session has received so far, and the total number.
     func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress)
 
     /// Tells the delegate that an attempt failed and whether the operation makes another attempt.
+    ///
+    /// - Parameters:
+    ///   - operation: The operation that calls the method.
+    ///   - event: The decision, which contains the error of the attempt and the pause before the next attempt.
     func networkOperation(_ operation: any AnyNetworkOperation, didDecide event: RetryEvent)
 
     /// Tells the delegate that the operation began to wait for the network.
@@ -28,9 +40,17 @@ public protocol NetworkOperationDelegate: AnyObject, Sendable {
     /// Tells the delegate that the operation failed with an error, or succeeded if `error` is `nil`.
     ///
     /// To get the result, read ``AnyNetworkOperation/anyOutcome``.
+    ///
+    /// - Parameters:
+    ///   - operation: The operation that calls the method.
+    ///   - error: The error with which the operation failed, or `nil` if the operation succeeded.
     func networkOperation(_ operation: any AnyNetworkOperation, didFinishWith error: NetworkError?)
 
     /// Tells the delegate that the operation was canceled.
+    ///
+    /// - Parameters:
+    ///   - operation: The operation that calls the method.
+    ///   - cause: The cause of the cancellation.
     func networkOperation(_ operation: any AnyNetworkOperation, wasCancelledBecause cause: CancellationCause)
 }
 
@@ -66,7 +86,9 @@ extension NetworkOperationDelegate {
 /// final class AlbumScreen: MainActorNetworkOperationDelegate {
 ///     private(set) var text = ""
 ///
-///     func networkOperation(_ operation: any AnyNetworkOperation, didFinishWith error: NetworkError?) {
+///     func networkOperation(
+///         _ operation: any AnyNetworkOperation, didFinishWith error: NetworkError?
+///     ) {
 ///         text = error?.message ?? "\(operation.receivedData?.count ?? 0) bytes"
 ///     }
 /// }
@@ -78,12 +100,24 @@ extension NetworkOperationDelegate {
 @MainActor
 public protocol MainActorNetworkOperationDelegate: AnyObject {
     /// Tells the delegate that the session sent a part of the request body.
+    ///
+    /// - Parameters:
+    ///   - operation: The operation that calls the method.
+    ///   - progress: The number of bytes that the session has sent so far, and the total number.
     func networkOperation(_ operation: any AnyNetworkOperation, didSend progress: TransferProgress)
 
     /// Tells the delegate that the session received a part of the response body.
+    ///
+    /// - Parameters:
+    ///   - operation: The operation that calls the method.
+    ///   - progress: The number of bytes that the session has received so far, and the total number.
     func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress)
 
     /// Tells the delegate that an attempt failed and whether the operation makes another attempt.
+    ///
+    /// - Parameters:
+    ///   - operation: The operation that calls the method.
+    ///   - event: The decision, which contains the error of the attempt and the pause before the next attempt.
     func networkOperation(_ operation: any AnyNetworkOperation, didDecide event: RetryEvent)
 
     /// Tells the delegate that the operation began to wait for the network.
@@ -94,9 +128,17 @@ public protocol MainActorNetworkOperationDelegate: AnyObject {
     /// Tells the delegate that the operation failed with an error, or succeeded if `error` is `nil`.
     ///
     /// To get the result, read ``AnyNetworkOperation/anyOutcome``.
+    ///
+    /// - Parameters:
+    ///   - operation: The operation that calls the method.
+    ///   - error: The error with which the operation failed, or `nil` if the operation succeeded.
     func networkOperation(_ operation: any AnyNetworkOperation, didFinishWith error: NetworkError?)
 
     /// Tells the delegate that the operation was canceled.
+    ///
+    /// - Parameters:
+    ///   - operation: The operation that calls the method.
+    ///   - cause: The cause of the cancellation.
     func networkOperation(_ operation: any AnyNetworkOperation, wasCancelledBecause cause: CancellationCause)
 }
 

@@ -48,7 +48,7 @@ struct NetworkOperationOptions: Sendable {
             (self.options, self.makeDecoder) = (options, makeDecoder)
         }
 
-        /// Returns the request, with the service's headers and options where the request has none of its own.
+        /// Returns the request with the headers and options of the service that the request does not have itself.
         func completed(_ request: NetworkRequest) throws(NetworkError) -> NetworkRequest {
             // A header may contain a credential, which must not be sent to another origin.
             let request = request.origin == origin ? try request.completed(by: headers) : request

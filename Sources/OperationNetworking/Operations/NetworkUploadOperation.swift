@@ -11,7 +11,9 @@ import Foundation
 ///
 /// ```swift
 /// func upload(_ file: URL, to url: URL) throws -> NetworkUploadOperation<Int> {
-///     let operation = NetworkUploadOperation(url: url, body: .file(try FileRegion(file))) { _, response in
+///     let operation = NetworkUploadOperation(
+///         url: url, body: .file(try FileRegion(file))
+///     ) { _, response in
 ///         response.statusCode
 ///     }
 ///     operation.uploadProgressHandler = { print($0) }
@@ -41,6 +43,15 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     }
 
     /// Creates an operation that sends a body to a URL, with an evaluator that receives a ``NetworkResponse``.
+    ///
+    /// - Parameters:
+    ///   - url: The URL of the request.
+    ///   - method: The HTTP method of the request. The default is `POST`.
+    ///   - body: The body to send.
+    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
+    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
+    ///     attempt fails.
     public init(
         url: URL, method: String = "POST", body: RequestBody,
         urlSession: any NetworkSession = DefaultNetworkSession.standard,
@@ -52,7 +63,13 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     /// Creates an operation that sends a `URLRequest` with an optional body, and an evaluator that receives an
     /// `HTTPURLResponse`.
     ///
-    /// If you do not pass a `body`, the operation sends the body that `request` contains.
+    /// - Parameters:
+    ///   - request: The request to send. If the request is not valid, the operation fails.
+    ///   - body: The body to send. The default is ``RequestBody/none``, which sends the body of `request`.
+    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
+    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`, which creates the
+    ///     result by the rules in the section "Without an evaluator" of ``NetworkOperation``.
     public init(
         request: URLRequest, body: RequestBody = .none,
         urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
@@ -63,7 +80,13 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     /// Creates an operation that sends a `URLRequest` with an optional body, and an evaluator that receives a
     /// ``NetworkResponse``.
     ///
-    /// If you do not pass a `body`, the operation sends the body that `request` contains.
+    /// - Parameters:
+    ///   - request: The request to send. If the request is not valid, the operation fails.
+    ///   - body: The body to send. The default is ``RequestBody/none``, which sends the body of `request`.
+    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
+    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
+    ///     attempt fails.
     public init(
         request: URLRequest, body: RequestBody = .none,
         urlSession: any NetworkSession = DefaultNetworkSession.standard,
@@ -75,7 +98,13 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     /// Creates an operation that sends a ``NetworkRequest`` with an optional body, and an evaluator that receives an
     /// `HTTPURLResponse`.
     ///
-    /// If you do not pass a `body`, the operation sends the body that `request` contains.
+    /// - Parameters:
+    ///   - request: The request to send.
+    ///   - body: The body to send. The default is ``RequestBody/none``, which sends the body of `request`.
+    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
+    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`, which creates the
+    ///     result by the rules in the section "Without an evaluator" of ``NetworkOperation``.
     public init(
         request: NetworkRequest, body: RequestBody = .none,
         urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
@@ -86,7 +115,13 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     /// Creates an operation that sends a ``NetworkRequest`` with an optional body, and an evaluator that receives a
     /// ``NetworkResponse``.
     ///
-    /// If you do not pass a `body`, the operation sends the body that `request` contains.
+    /// - Parameters:
+    ///   - request: The request to send.
+    ///   - body: The body to send. The default is ``RequestBody/none``, which sends the body of `request`.
+    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
+    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
+    ///     attempt fails.
     public init(
         request: NetworkRequest, body: RequestBody = .none,
         urlSession: any NetworkSession = DefaultNetworkSession.standard,
@@ -97,6 +132,12 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
 
     /// Creates an operation without a request for a subclass that overrides ``NetworkOperation/makeRequest()``, with an
     /// evaluator that receives an `HTTPURLResponse`.
+    ///
+    /// - Parameters:
+    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
+    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`, which creates the
+    ///     result by the rules in the section "Without an evaluator" of ``NetworkOperation``.
     public override init(
         urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
     ) {
@@ -105,6 +146,12 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
 
     /// Creates an operation without a request for a subclass that overrides ``NetworkOperation/makeRequest()``, with an
     /// evaluator that receives a ``NetworkResponse``.
+    ///
+    /// - Parameters:
+    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
+    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
+    ///     attempt fails.
     public override init(
         urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: @escaping @Sendable (NetworkResponse<Data>) throws -> ResultType
@@ -115,6 +162,9 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     package override var isPlain: Bool { type(of: self) == NetworkUploadOperation<ResultType>.self }
 
     /// Returns a collector that keeps the response body in memory.
+    ///
+    /// - Parameter head: The status and the headers of the response.
+    /// - Throws: Any error that an override throws. The attempt then fails.
     open override func makeCollector(for head: ResponseHead) throws -> ResponseCollector<Data> {
         DataCollector(limit: responseRules.maximumBytesInMemory, expected: head.expectedLength)
     }

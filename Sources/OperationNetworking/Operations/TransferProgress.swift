@@ -15,6 +15,10 @@ public struct TransferProgress: Sendable, Hashable, CustomStringConvertible {
     public let totalBytes: Int64?
 
     /// Creates a progress value from a number of completed bytes and a total.
+    ///
+    /// - Parameters:
+    ///   - completedBytes: The number of bytes that the session has sent or received.
+    ///   - totalBytes: The total number of bytes in the body, or `nil` if the number is not known.
     public init(completedBytes: Int64, totalBytes: Int64?) {
         self.completedBytes = completedBytes
         self.totalBytes = totalBytes
@@ -45,6 +49,10 @@ public struct ProgressPacing: Sendable, Hashable {
     /// Creates a value that determines how often an operation reports its progress.
     ///
     /// The operation always reports the end of a body.
+    ///
+    /// - Parameters:
+    ///   - smallestStep: The minimum number of bytes between progress reports. The default is 16 KiB.
+    ///   - interval: The minimum time between progress reports. The default is zero, which does not limit the reports.
     public init(smallestStep: Int64 = 16 << 10, interval: Duration = .zero) {
         self.smallestStep = smallestStep
         self.interval = interval
@@ -53,8 +61,8 @@ public struct ProgressPacing: Sendable, Hashable {
 
 /// Reports an operation's progress to its listeners on the callback queue, one report at a time.
 ///
-/// A second reporter reports to the main actor's callbacks on the main queue. It is created with the first of these
-/// callbacks, and the reporter of the callback queue passes each change to it.
+/// A second reporter reports to the main actor's callbacks on the main queue. The second reporter is created with the
+/// first of these callbacks, and the reporter of the callback queue passes each change to it.
 ///
 /// A slow queue gets fewer reports instead of a backlog. At most one report waits in the queue, and it contains the
 /// values at the time when it runs. The next report is enqueued again behind other work, so that a slow listener does
@@ -72,8 +80,8 @@ final class ProgressReporter: Sendable {
         ///
         /// Loading the weak reference under the lock could free the delegate there.
         var hasDelegate = false
-        // Sendable: like the delegate. It is formed long before the operation can be freed, and is nil once `deinit`
-        // begins.
+        // Sendable: like the delegate. The reference is formed long before the operation can be freed, and is nil once
+        // `deinit` begins.
         nonisolated(unsafe) weak var operation: (any AttemptHost)?
         var isDelegateNotifiedOfEnd = false
         var pacing = ProgressPacing()
@@ -393,16 +401,16 @@ struct ProgressTrack: Sendable {
 
 /// Updates a Foundation `Progress` from an operation.
 ///
-/// It counts the bytes of one direction, so that it never moves backwards and finishes exactly when the response is
-/// complete. For a request with a body, it counts the sent bytes and one unit for the response. For a download or a
-/// request without a body, it counts the received bytes. While the length is unknown, both counts are zero, which is
-/// indeterminate. Foundation on Linux traps on negative counts in a tree.
+/// The `Progress` counts the bytes of one direction, so that it never moves backwards and finishes exactly when the
+/// response is complete. For a request with a body, it counts the sent bytes and one unit for the response. For a
+/// download or a request without a body, it counts the received bytes. While the length is unknown, both counts are
+/// zero, which is indeterminate. Foundation on Linux traps on negative counts in a tree.
 struct FoundationProgress: Sendable {
     let progress: Progress
     private let countsDownload: Bool
 
     init(for operation: any AnyNetworkOperation) {
-        // It must not become a child of the thread's current progress.
+        // The `Progress` must not become a child of the thread's current progress.
         progress = Progress(parent: nil)
         countsDownload = operation is any SavingOperation
         progress.isCancellable = true

@@ -37,7 +37,8 @@ import Foundation
 /// The data of an image in the format in which the server sent it.
 ///
 /// ```swift
-/// func cover(of album: Int, at shop: NetworkBase) -> EndpointOperation<ImageData> {
+/// func cover(of album: Int, at shop: NetworkBase) -> EndpointOperation<ImageData>
+/// {
 ///     shop.image("albums/\(album)/cover")
 /// }
 /// ```
@@ -53,6 +54,7 @@ public struct ImageData: Sendable, Hashable {
 
     /// Creates an image from data and detects its format.
     ///
+    /// - Parameter data: The content of an image file.
     /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/undecodableResult`` if the data is not an image
     ///   in a known format.
     public init(_ data: Data) throws(NetworkError) {

@@ -26,6 +26,10 @@ public struct NetworkResponse<Body> {
     public let head: ResponseHead
 
     /// Creates a response from a body, a status and headers, for testing an evaluator.
+    ///
+    /// - Parameters:
+    ///   - body: The body of the response, such as `Data` or the URL of a file.
+    ///   - head: The status and the headers of the response.
     public init(body: Body, head: ResponseHead) {
         self.body = body
         self.head = head
@@ -40,7 +44,7 @@ public struct NetworkResponse<Body> {
 
 extension NetworkResponse: Sendable where Body: Sendable {}
 
-/// An object that converts a response head into an `HTTPURLResponse`.
+/// An object that converts a ``ResponseHead`` into an `HTTPURLResponse`.
 package protocol ResponseMaker: AnyObject, Sendable {
     /// Returns the response, or `nil` if Foundation cannot represent it.
     func response(of head: ResponseHead) -> HTTPURLResponse?

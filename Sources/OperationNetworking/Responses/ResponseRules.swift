@@ -168,6 +168,9 @@ public struct ContentTypeRule: Sendable, Hashable {
     public static let any = ContentTypeRule(kind: .any)
 
     /// Returns a rule that accepts only the given content types, such as `application/json` or `image/*`.
+    ///
+    /// - Parameter types: The media types, whose parameters the rule ignores. A type that ends with `/*` accepts all of
+    ///   its subtypes. An empty list accepts all types.
     public static func only(_ types: String...) -> ContentTypeRule { ContentTypeRule(kind: .only(types)) }
 
     /// A rule that accepts `application/json` and all content types with the suffix `+json`, such as

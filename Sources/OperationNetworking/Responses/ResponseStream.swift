@@ -13,7 +13,8 @@ import OperationCore
 /// ```swift
 /// func follow(_ url: URL) async throws {
 ///     let request = try NetworkRequest(url: url)
-///     for try await line in try await DefaultNetworkSession.standard.stream(request).lines {
+///     let stream = try await DefaultNetworkSession.standard.stream(request)
+///     for try await line in stream.lines {
 ///         print(line)
 ///     }
 /// }
@@ -76,6 +77,8 @@ public struct ResponseStream: AsyncSequence, Sendable {
             }
 
             /// Returns the next byte of the body, or `nil` at the end of the body.
+            ///
+            /// - Throws: A ``NetworkError`` if the transfer fails or the task is canceled.
             public mutating func next() async throws -> UInt8? {
                 while position == piece.endIndex {
                     guard let next = try await pieces.next() else { return nil }

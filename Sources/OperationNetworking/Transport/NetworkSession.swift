@@ -70,12 +70,20 @@ public protocol NetworkReceiver: AnyObject, Sendable {
     /// Tells the receiver that the response headers have arrived.
     ///
     /// The status code is 200 or higher. The response can be a redirect or a challenge.
+    ///
+    /// - Parameters:
+    ///   - task: The task that sends the event.
+    ///   - head: The status and the headers of the response.
     func task(_ task: any NetworkTask, didReceive head: ResponseHead)
 
     /// Tells the receiver that bytes of the response body have arrived.
     ///
     /// If ``TransferOptions/decodesContent`` is `true`, the session has decompressed the bytes. The buffer is valid
     /// only during the call.
+    ///
+    /// - Parameters:
+    ///   - task: The task that sends the event.
+    ///   - bytes: A buffer that contains the next bytes of the body.
     func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer)
 
     /// Tells the receiver that the task has ended.
@@ -89,11 +97,19 @@ public protocol NetworkReceiver: AnyObject, Sendable {
     /// Tells the receiver that an informational response with a status code from 100 to 199 has arrived.
     ///
     /// The default implementation does nothing.
+    ///
+    /// - Parameters:
+    ///   - task: The task that sends the event.
+    ///   - head: The status and the headers of the informational response.
     func task(_ task: any NetworkTask, didReceiveInformational head: ResponseHead)
 
     /// Tells the receiver that trailers have arrived after the response body.
     ///
     /// The default implementation does nothing.
+    ///
+    /// - Parameters:
+    ///   - task: The task that sends the event.
+    ///   - fields: The trailers of the response.
     func task(_ task: any NetworkTask, didReceiveTrailers fields: HeaderFields)
 
     /// Tells the receiver how many bytes of the request body the session has accepted for sending.
@@ -110,6 +126,10 @@ public protocol NetworkReceiver: AnyObject, Sendable {
     /// Tells the receiver that the session has collected the metrics of the transfer.
     ///
     /// The default implementation does nothing.
+    ///
+    /// - Parameters:
+    ///   - task: The task that sends the event.
+    ///   - metrics: The metrics of the transfer, such as its times and the number of bytes.
     func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics)
 
     /// Returns a Boolean value that indicates whether the session can still send the request after a wait for a slot.
@@ -120,6 +140,8 @@ public protocol NetworkReceiver: AnyObject, Sendable {
     ///
     /// On Linux, a `CurlSession` and a `URLSession` call this method when the first request of a task gets a slot.
     /// Other sessions do not call this method.
+    ///
+    /// - Parameter task: The task whose request got a slot.
     func taskMayLeave(_ task: any NetworkTask) -> Bool
 
     /// The receiver to which this receiver forwards its events, or `nil` if there is none.
@@ -144,6 +166,8 @@ extension NetworkReceiver {
     public func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics) {}
 
     /// Returns `true`, which allows the session to send the request.
+    ///
+    /// - Parameter task: The task whose request got a slot.
     public func taskMayLeave(_ task: any NetworkTask) -> Bool { true }
 
     /// The default value `nil`, which indicates that there is no next receiver.

@@ -28,8 +28,12 @@ import OperationNetworking
 extension TypedOperation {
     /// Waits for the operation to succeed and returns its result.
     ///
-    /// - Throws: An ``UnmetExpectation`` if the operation does not succeed within `limit`, which is one minute by
-    ///   default, or if the current task is canceled.
+    /// - Parameters:
+    ///   - limit: The maximum time to wait. The default is one minute.
+    ///   - fileID: The source file that the error reports. The default is the caller's file.
+    ///   - line: The source line that the error reports. The default is the caller's line.
+    /// - Throws: An ``UnmetExpectation`` if the operation does not succeed within the limit, or if the current task is
+    ///   canceled.
     @discardableResult
     public final func expectSuccess(
         within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
@@ -39,6 +43,9 @@ extension TypedOperation {
 
     /// Checks that the operation has already succeeded and returns its result.
     ///
+    /// - Parameters:
+    ///   - fileID: The source file that the error reports. The default is the caller's file.
+    ///   - line: The source line that the error reports. The default is the caller's line.
     /// - Throws: An ``UnmetExpectation`` if the operation has not succeeded.
     @discardableResult
     public final func expectSuccess(
@@ -49,8 +56,12 @@ extension TypedOperation {
 
     /// Waits for the operation to fail and returns its error.
     ///
-    /// - Throws: An ``UnmetExpectation`` if the operation does not fail within `limit`, which is one minute by default,
-    ///   or if the current task is canceled.
+    /// - Parameters:
+    ///   - limit: The maximum time to wait. The default is one minute.
+    ///   - fileID: The source file that the error reports. The default is the caller's file.
+    ///   - line: The source line that the error reports. The default is the caller's line.
+    /// - Throws: An ``UnmetExpectation`` if the operation does not fail within the limit, or if the current task is
+    ///   canceled.
     @discardableResult
     public final func expectFailure(
         within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
@@ -60,6 +71,9 @@ extension TypedOperation {
 
     /// Checks that the operation has already failed and returns its error.
     ///
+    /// - Parameters:
+    ///   - fileID: The source file that the error reports. The default is the caller's file.
+    ///   - line: The source line that the error reports. The default is the caller's line.
     /// - Throws: An ``UnmetExpectation`` if the operation has not failed.
     @discardableResult
     public final func expectFailure(
@@ -87,8 +101,10 @@ extension TypedOperation {
 
     /// Checks that the operation has already been canceled and returns the cause.
     ///
-    /// The default code is `nil`, which accepts any code.
-    ///
+    /// - Parameters:
+    ///   - code: The expected code of the cause. The default is `nil`, which accepts any code.
+    ///   - fileID: The source file that the error reports. The default is the caller's file.
+    ///   - line: The source line that the error reports. The default is the caller's line.
     /// - Throws: An ``UnmetExpectation`` if the operation was not canceled with this code.
     @discardableResult
     public final func expectCancelled(
@@ -105,8 +121,13 @@ extension TypedOperation {
 extension TypedOperation where ResultType: Equatable {
     /// Waits for the operation to succeed with a given result.
     ///
-    /// - Throws: An ``UnmetExpectation`` if the operation does not succeed with this result within `limit`, which is
-    ///   one minute by default, or if the current task is canceled.
+    /// - Parameters:
+    ///   - result: The expected result.
+    ///   - limit: The maximum time to wait. The default is one minute.
+    ///   - fileID: The source file that the error reports. The default is the caller's file.
+    ///   - line: The source line that the error reports. The default is the caller's line.
+    /// - Throws: An ``UnmetExpectation`` if the operation does not succeed with this result within the limit, or if the
+    ///   current task is canceled.
     public final func expectSuccess(
         _ result: ResultType, within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
     ) async throws(UnmetExpectation) {
@@ -116,6 +137,10 @@ extension TypedOperation where ResultType: Equatable {
 
     /// Checks that the operation has already succeeded with a given result.
     ///
+    /// - Parameters:
+    ///   - result: The expected result.
+    ///   - fileID: The source file that the error reports. The default is the caller's file.
+    ///   - line: The source line that the error reports. The default is the caller's line.
     /// - Throws: An ``UnmetExpectation`` if the operation has not succeeded with this result.
     public final func expectSuccess(
         _ result: ResultType, fileID: String = #fileID, line: Int = #line
@@ -132,8 +157,13 @@ extension TypedOperation where ResultType: Equatable {
 extension TypedOperation where ErrorType: Equatable {
     /// Waits for the operation to fail with a given error.
     ///
-    /// - Throws: An ``UnmetExpectation`` if the operation does not fail with this error within `limit`, which is one
-    ///   minute by default, or if the current task is canceled.
+    /// - Parameters:
+    ///   - error: The expected error.
+    ///   - limit: The maximum time to wait. The default is one minute.
+    ///   - fileID: The source file that the error reports. The default is the caller's file.
+    ///   - line: The source line that the error reports. The default is the caller's line.
+    /// - Throws: An ``UnmetExpectation`` if the operation does not fail with this error within the limit, or if the
+    ///   current task is canceled.
     public final func expectFailure(
         _ error: ErrorType, within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
     ) async throws(UnmetExpectation) {
@@ -143,6 +173,10 @@ extension TypedOperation where ErrorType: Equatable {
 
     /// Checks that the operation has already failed with a given error.
     ///
+    /// - Parameters:
+    ///   - error: The expected error.
+    ///   - fileID: The source file that the error reports. The default is the caller's file.
+    ///   - line: The source line that the error reports. The default is the caller's line.
     /// - Throws: An ``UnmetExpectation`` if the operation has not failed with this error.
     public final func expectFailure(
         _ error: ErrorType, fileID: String = #fileID, line: Int = #line
@@ -179,8 +213,12 @@ extension TypedOperation where ErrorType == NetworkError {
 
     /// Checks that the operation has already failed with a given error code and returns its error.
     ///
-    /// The default status code is `nil`, which accepts any status code and an error without a response.
-    ///
+    /// - Parameters:
+    ///   - code: The expected error code.
+    ///   - status: The expected status code of the response. The default is `nil`, which accepts any status code and an
+    ///     error without a response.
+    ///   - fileID: The source file that the error reports. The default is the caller's file.
+    ///   - line: The source line that the error reports. The default is the caller's line.
     /// - Throws: An ``UnmetExpectation`` if the operation has not failed with these codes.
     @discardableResult
     public final func expectFailure(
@@ -301,7 +339,7 @@ extension TypedOperation {
 /// ```
 /// GET https://example.com/songs did not end as expected, SongTests.swift:31
 ///   expected: failure timedOut
-///   found:    failure unacceptableStatus 503, The server answered 503 (Service Unavailable).
+///   found:    failure unacceptableStatus 503, The server answered 503 …
 ///   attempts: 503 → 1 s → 503
 /// ```
 public struct UnmetExpectation: Error, Hashable, Sendable {
@@ -317,6 +355,14 @@ public struct UnmetExpectation: Error, Hashable, Sendable {
     public let place: String
 
     /// Creates an error for an expectation that you check in your own code.
+    ///
+    /// - Parameters:
+    ///   - subject: A summary of the problem.
+    ///   - expected: A description of the expected result.
+    ///   - found: A description of the actual result.
+    ///   - details: Additional lines of information. The default is an empty array.
+    ///   - fileID: The source file that the error reports. The default is the caller's file.
+    ///   - line: The source line that the error reports. The default is the caller's line.
     public init(
         _ subject: String, expected: String, found: String, details: [String] = [], fileID: String = #fileID,
         line: Int = #line
@@ -347,7 +393,9 @@ extension UnmetExpectation: CustomStringConvertible, LocalizedError {
 ///
 /// func waitsForTheNetwork(_ operation: NetworkDataOperation<Int>) async throws {
 ///     operation.start()
-///     try await waitUntil("it waits for the network") { operation.waitReason?.kind == .network }
+///     try await waitUntil("it waits for the network") {
+///         operation.waitReason?.kind == .network
+///     }
 /// }
 /// ```
 ///

@@ -38,10 +38,16 @@ extension AnyNetworkOperation {
     /// func isSentThreeTimes(_ operation: NetworkDataOperation<Int>) async throws {
     ///     try await operation.expectSuccess()
     ///     try operation.expectAttempts(
-    ///         .status(503, pause: .seconds(1)), .failure(.connectionLost, pause: .seconds(2) ... .seconds(4)),
-    ///         .success) }
+    ///         .status(503, pause: .seconds(1)),
+    ///         .failure(.connectionLost, pause: .seconds(2) ... .seconds(4)),
+    ///         .success)
+    /// }
     /// ```
     ///
+    /// - Parameters:
+    ///   - expected: The attempts that the operation must have made, in order.
+    ///   - fileID: The source file that the error reports. The default is the caller's file.
+    ///   - line: The source line that the error reports. The default is the caller's line.
     /// - Throws: An ``UnmetExpectation`` that describes the first difference if the attempts differ.
     public func expectAttempts(
         _ expected: ExpectedAttempt..., fileID: String = #fileID, line: Int = #line
@@ -181,24 +187,36 @@ public struct ExpectedAttempt: Sendable, CustomStringConvertible {
 
     /// Returns an expected attempt that fails because of a status code, with an optional exact pause after it.
     ///
-    /// The default pause is `nil`, which accepts any pause.
+    /// - Parameters:
+    ///   - status: The status code of the response.
+    ///   - pause: The exact pause after the attempt. The default is `nil`, which accepts any pause.
     public static func status(_ status: Int, pause: Duration? = nil) -> Self {
         Self(kind: .status(status), pause: pause.map { $0...$0 })
     }
 
     /// Returns an expected attempt that fails because of a status code and is followed by a pause within a range.
+    ///
+    /// - Parameters:
+    ///   - status: The status code of the response.
+    ///   - pause: The shortest and the longest accepted pause after the attempt.
     public static func status(_ status: Int, pause: ClosedRange<Duration>) -> Self {
         Self(kind: .status(status), pause: pause)
     }
 
     /// Returns an expected attempt that fails with an error code, with an optional exact pause after it.
     ///
-    /// The default pause is `nil`, which accepts any pause.
+    /// - Parameters:
+    ///   - code: The error code of the attempt.
+    ///   - pause: The exact pause after the attempt. The default is `nil`, which accepts any pause.
     public static func failure(_ code: NetworkError.Code, pause: Duration? = nil) -> Self {
         Self(kind: .failure(code), pause: pause.map { $0...$0 })
     }
 
     /// Returns an expected attempt that fails with an error code and is followed by a pause within a range.
+    ///
+    /// - Parameters:
+    ///   - code: The error code of the attempt.
+    ///   - pause: The shortest and the longest accepted pause after the attempt.
     public static func failure(_ code: NetworkError.Code, pause: ClosedRange<Duration>) -> Self {
         Self(kind: .failure(code), pause: pause)
     }
@@ -206,6 +224,10 @@ public struct ExpectedAttempt: Sendable, CustomStringConvertible {
     /// Returns an expected attempt that fails because of a status code and is followed by a wait for a given reason.
     ///
     /// For example, `.status(401, putAside: .credential)` expects a wait for a credential.
+    ///
+    /// - Parameters:
+    ///   - status: The status code of the response.
+    ///   - reason: The kind of event for which the operation waits after the attempt.
     public static func status(_ status: Int, putAside reason: WaitReason.Kind) -> Self {
         Self(kind: .status(status), putAside: reason)
     }
@@ -213,6 +235,10 @@ public struct ExpectedAttempt: Sendable, CustomStringConvertible {
     /// Returns an expected attempt that fails with an error code and is followed by a wait for a given reason.
     ///
     /// For example, `.failure(.notConnected, putAside: .network)` expects a wait for the network.
+    ///
+    /// - Parameters:
+    ///   - code: The error code of the attempt.
+    ///   - reason: The kind of event for which the operation waits after the attempt.
     public static func failure(_ code: NetworkError.Code, putAside reason: WaitReason.Kind) -> Self {
         Self(kind: .failure(code), putAside: reason)
     }

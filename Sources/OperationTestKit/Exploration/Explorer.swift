@@ -5,9 +5,9 @@ import Foundation
 
 /// A simulation that runs the steps of several actors on one thread, in an order that a seed determines.
 ///
-/// In this type, an actor is a named series of steps, such as the calls that one thread makes. It is not a Swift
-/// `actor`. A test with real threads might hit a race condition only once in a million rounds. A simulation often hits
-/// the same race condition within a few hundred rounds. The same seed always produces the same order, so you can
+/// In this type, an actor is a named series of steps, such as the calls that one thread makes. These actors are not
+/// Swift actors. A test with real threads might hit a race condition only once in a million rounds. A simulation often
+/// hits the same race condition within a few hundred rounds. The same seed always produces the same order, so you can
 /// reproduce a failure:
 ///
 /// ```swift
@@ -16,7 +16,8 @@ import Foundation
 ///     explorer.add("start") { operation.start() }
 ///     explorer.add("cancel") { operation.cancel() }
 ///     explorer.run()
-///     try explorer.expect(operation.outcome != nil, "The operation has no outcome.")
+///     try explorer.expect(
+///         operation.outcome != nil, "The operation has no outcome.")
 /// }
 /// ```
 ///
@@ -75,6 +76,11 @@ public struct Explorer {
     }
 
     /// Adds an actor that performs the given steps in order.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the actor in ``order``.
+    ///   - steps: The closures that perform the steps of the actor. The explorer calls the closures on the thread that
+    ///     calls ``run(afterEach:)``.
     public mutating func add(_ name: String, _ steps: (() -> Void)...) {
         var rest = steps[...]
         add(
@@ -129,6 +135,10 @@ public struct Explorer {
 
     /// Throws an error if a condition is false, so that the current round of an exploration fails.
     ///
+    /// - Parameters:
+    ///   - isSo: The condition to check.
+    ///   - message: The text of the error. If the condition is false, the method evaluates the text immediately, on the
+    ///     current thread.
     /// - Throws: An error that contains the message, if `isSo` is `false`.
     public func expect(_ isSo: Bool, _ message: @autoclosure () -> String) throws {
         if !isSo { throw ExplorerFlaw(description: message()) }
@@ -177,9 +187,9 @@ extension Explorer {
     /// actors. A round fails if the closure throws an error, for example from ``expect(_:_:)`` or from a method that
     /// throws an ``UnmetExpectation``.
     ///
-    /// After a failure, the method tries up to 500 shorter schedules. It then throws an ``ExplorationFailure`` with the
-    /// shortest schedule that fails in the same way. Two failures are the same if the errors have the same type and the
-    /// same text, apart from words that contain digits.
+    /// After a failure, the method tries up to 500 shorter schedules. The method then throws an ``ExplorationFailure``
+    /// with the shortest schedule that fails in the same way. Two failures are the same if the errors have the same
+    /// type and the same text, apart from words that contain digits.
     ///
     /// ```swift
     /// import OperationCore
@@ -191,11 +201,13 @@ extension Explorer {
     ///         let queue = workers.makeQueue(width: 1)
     ///         let first = ClosureOperation { 1 }, second = ClosureOperation { 2 }
     ///         second.addDependency(first)
-    ///         explorer.add("add", { try? queue.add(second) }, { try? queue.add(first) })
+    ///         explorer.add(
+    ///             "add", { try? queue.add(second) }, { try? queue.add(first) })
     ///         explorer.add("cancel") { first.cancel() }
     ///         explorer.add("work") { _ in workers.step() ? true : nil }
     ///         explorer.run()
-    ///         try explorer.expect(second.isFinished, "The second operation never finished.")
+    ///         try explorer.expect(
+    ///             second.isFinished, "The second operation never finished.")
     ///     }
     /// }
     /// ```
@@ -237,6 +249,10 @@ extension Explorer {
 
     /// Runs a scenario once with a given schedule, for example with the schedule from an ``ExplorationFailure``.
     ///
+    /// - Parameters:
+    ///   - schedule: The order of the actors' turns.
+    ///   - scene: A closure that sets up the scenario and runs its actors. The method calls the closure on the current
+    ///     thread.
     /// - Throws: An ``ExplorationFailure`` if the round fails.
     public static func replay(
         _ schedule: ExplorerSchedule, _ scene: (inout Explorer) throws -> Void
@@ -353,6 +369,10 @@ public struct ExplorerSchedule: Hashable, Sendable {
     /// Creates a schedule from a seed and a list of turns.
     ///
     /// If the list is `nil`, which is the default, the seed determines the order of the turns.
+    ///
+    /// - Parameters:
+    ///   - seed: The seed of the random numbers.
+    ///   - turns: The indices of the actors in the order of their turns. The default is `nil`.
     public init(seed: UInt64, turns: [Int]? = nil) {
         (self.seed, self.turns) = (seed, turns)
     }
@@ -396,7 +416,7 @@ extension ExplorerSchedule: LosslessStringConvertible, ExpressibleByStringLitera
 /// The token of the last user is still there.
 ///   round 38 of 1000, with seed 37
 ///   order: load, sign out, load
-///   to replay it: Explorer.replay("37:0,1,0"), or OPERATIONKIT_SCHEDULE=37:0,1,0 in the environment
+///   to replay it: Explorer.replay("37:0,1,0"), or OPERATIONKIT_SCHEDULE=…
 /// ```
 public struct ExplorationFailure: Error, Sendable {
     /// The text of the error that made the round fail.

@@ -28,11 +28,21 @@ public struct LoopbackAnswer: Sendable {
     package var cut: (offset: Int, ending: LoopbackEnding)?
 
     /// Creates a response from individual steps.
+    ///
+    /// - Parameters:
+    ///   - steps: The steps that the server performs, in order.
+    ///   - closes: A Boolean value that indicates whether the server closes the connection after the last step. The
+    ///     default is `false`.
     public init(_ steps: LoopbackStep..., closes: Bool = false) {
         self.init(steps: steps, closes: closes)
     }
 
     /// Creates a response from an array of steps.
+    ///
+    /// - Parameters:
+    ///   - steps: The steps that the server performs, in order.
+    ///   - closes: A Boolean value that indicates whether the server closes the connection after the last step. The
+    ///     default is `false`.
     public init(steps: [LoopbackStep], closes: Bool = false) {
         self.steps = steps
         self.closes = closes
@@ -45,16 +55,28 @@ public struct LoopbackAnswer: Sendable {
     public static func raw(_ text: String) -> Self { .raw(Array(text.utf8)) }
 
     /// Returns a response with a status code, headers and an empty body.
+    ///
+    /// - Parameters:
+    ///   - status: The status code.
+    ///   - fields: The names and values of the headers, in order. The default is an empty list.
     public static func status(_ status: Int, _ fields: KeyValuePairs<String, String> = [:]) -> Self {
         .bytes([], status: status, fields: fields.map { LoopbackField($0, $1) })
     }
 
     /// Returns a response whose body is plain text in UTF-8.
+    ///
+    /// - Parameters:
+    ///   - text: The text of the body.
+    ///   - status: The status code. The default is 200.
     public static func text(_ text: String, status: Int = 200) -> Self {
         .bytes(Array(text.utf8), status: status, fields: [LoopbackField("Content-Type", "text/plain; charset=utf-8")])
     }
 
     /// Returns a response whose body is the given JSON text.
+    ///
+    /// - Parameters:
+    ///   - text: The body, which the server sends without checking that it is valid JSON.
+    ///   - status: The status code. The default is 200.
     public static func json(_ text: String, status: Int = 200) -> Self {
         .bytes(Array(text.utf8), status: status, fields: [LoopbackField("Content-Type", "application/json")])
     }
@@ -62,6 +84,10 @@ public struct LoopbackAnswer: Sendable {
     /// Returns a response whose body is a value encoded as JSON.
     ///
     /// If the value cannot be encoded, the response has the status code 500 and its body describes the error.
+    ///
+    /// - Parameters:
+    ///   - value: The value to encode with a `JSONEncoder`.
+    ///   - status: The status code. The default is 200.
     public static func json(encoding value: some Encodable, status: Int = 200) -> Self {
         do {
             let type = LoopbackField("Content-Type", "application/json")
@@ -74,6 +100,11 @@ public struct LoopbackAnswer: Sendable {
     /// Returns a response whose body consists of the given bytes, with a `Content-Length` header.
     ///
     /// If the status code does not allow a body, the response contains neither the bytes nor this header.
+    ///
+    /// - Parameters:
+    ///   - bytes: The bytes of the body.
+    ///   - status: The status code. The default is 200.
+    ///   - fields: The headers of the response, in addition to `Content-Length`. The default is an empty array.
     public static func bytes(_ bytes: [UInt8], status: Int = 200, fields: [LoopbackField] = []) -> Self {
         var head = LoopbackHead(status, fields)
         let mayHaveBody = status >= 200 && status != 204 && status != 304
@@ -83,6 +114,11 @@ public struct LoopbackAnswer: Sendable {
     }
 
     /// Returns a response with a chunked body, in which each string is one chunk.
+    ///
+    /// - Parameters:
+    ///   - chunks: The chunks of the body. The response omits empty strings, because an empty chunk would end the body.
+    ///   - status: The status code. The default is 200.
+    ///   - trailers: The names and values of the trailers. The default is an empty list.
     public static func chunks(
         _ chunks: [String], status: Int = 200, trailers: KeyValuePairs<String, String> = [:]
     ) -> Self {
@@ -94,11 +130,19 @@ public struct LoopbackAnswer: Sendable {
     /// Returns a response whose body consists of the given bytes, repeated up to a length of `count` bytes.
     ///
     /// The server creates the body in constant memory.
+    ///
+    /// - Parameters:
+    ///   - bytes: The bytes to repeat.
+    ///   - count: The length of the body in bytes.
     public static func repeating(_ bytes: [UInt8], count: Int) -> Self {
         Self(.head(200, ["Content-Length": "\(count)"]), .send(repeating: bytes, count: count))
     }
 
     /// Returns a redirect to a location without validating the location.
+    ///
+    /// - Parameters:
+    ///   - location: The value of the `Location` header.
+    ///   - status: The status code. The default is 302.
     public static func redirect(to location: String, status: Int = 302) -> Self {
         .status(status, ["Location": location])
     }
@@ -137,6 +181,10 @@ extension LoopbackAnswer {
     /// Returns a copy of the response in which the given header replaces all headers with the same name.
     ///
     /// The method does not change informational responses.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the header, which is not case-sensitive.
+    ///   - value: The new value of the header.
     public func with(_ name: String, _ value: String) -> Self {
         changingHeads { $0.fields.set(name, value) }
     }
@@ -144,6 +192,10 @@ extension LoopbackAnswer {
     /// Returns a copy of the response with an additional header, such as a second `Set-Cookie` or an invalid header.
     ///
     /// The method does not change informational responses.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the header.
+    ///   - value: The value of the header.
     public func adding(_ name: String, _ value: String) -> Self {
         changingHeads { $0.fields.append(LoopbackField(name, value)) }
     }
@@ -151,6 +203,8 @@ extension LoopbackAnswer {
     /// Returns a copy of the response without the headers that have the given name.
     ///
     /// The method does not change informational responses.
+    ///
+    /// - Parameter name: The name of the headers, which is not case-sensitive.
     public func without(_ name: String) -> Self {
         changingHeads { $0.fields.removeAll { $0.name.lowercased() == name.lowercased() } }
     }
@@ -162,6 +216,8 @@ extension LoopbackAnswer {
     public func after(_ duration: Duration) -> Self { preceded(by: .pause(duration)) }
 
     /// Returns a copy of the response with additional steps at the start, such as headers with the status code 103.
+    ///
+    /// - Parameter steps: The steps to perform before the existing steps, in order.
     public func preceded(by steps: LoopbackStep...) -> Self {
         var answer = self
         answer.steps = steps + answer.steps
@@ -169,6 +225,8 @@ extension LoopbackAnswer {
     }
 
     /// Returns a copy of the response with additional steps at the end.
+    ///
+    /// - Parameter steps: The steps to perform after the existing steps, in order.
     public func followed(by steps: LoopbackStep...) -> Self {
         var answer = self
         answer.steps += steps
@@ -197,6 +255,10 @@ extension LoopbackAnswer {
     /// Returns a response whose body contains the given bytes in the gzip format.
     ///
     /// The response has the headers `Content-Encoding` and `Content-Length`.
+    ///
+    /// - Parameters:
+    ///   - bytes: The uncompressed bytes of the body.
+    ///   - status: The status code. The default is 200.
     public static func gzip(_ bytes: [UInt8], status: Int = 200) -> Self {
         .bytes(Gzip.stored(bytes), status: status, fields: [LoopbackField("Content-Encoding", "gzip")])
     }
@@ -205,6 +267,9 @@ extension LoopbackAnswer {
     ///
     /// The server creates the body in constant memory. For example, the server sends one gigabyte of zeros as about one
     /// megabyte.
+    ///
+    /// - Parameter count: The approximate number of zero bytes after decompression. The actual number differs by at
+    ///   most 1,032.
     public static func bomb(count: Int) -> Self {
         let bomb = Gzip.Zeros(count: count)
         return Self(

@@ -10,8 +10,11 @@ import OperationCore
 /// import OperationTestKit
 ///
 /// let server = try LoopbackServer()
-/// let challenge = LoopbackChallenge.digest(realm: "test", user: "u", password: "p")
-/// server.route("/secret") { request in challenge.answer(to: request, granting: .text("open")) }
+/// let challenge = LoopbackChallenge.digest(
+///     realm: "test", user: "u", password: "p")
+/// server.route("/secret") { request in
+///     challenge.answer(to: request, granting: .text("open"))
+/// }
 /// ```
 public final class LoopbackChallenge: Sendable {
     enum Scheme: Sendable {
@@ -85,6 +88,10 @@ public final class LoopbackChallenge: Sendable {
     /// Returns the given response if the request contains valid credentials, or a challenge otherwise.
     ///
     /// A challenge has the status code 401, or 407 if it comes from a proxy.
+    ///
+    /// - Parameters:
+    ///   - request: The request whose credentials the method checks.
+    ///   - answer: The response to a request with valid credentials.
     public func answer(to request: LoopbackRequest, granting answer: LoopbackAnswer) -> LoopbackAnswer {
         let verdict = verdict(on: request)
         guard verdict != .granted else { return answer }

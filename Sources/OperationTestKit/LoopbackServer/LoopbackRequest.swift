@@ -65,6 +65,10 @@ public struct LoopbackField: Hashable, Sendable, CustomStringConvertible {
     public var value: String
 
     /// Creates a header without validation, so that a server can send an invalid header.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the header.
+    ///   - value: The value of the header.
     public init(_ name: String, _ value: String) {
         self.name = name
         self.value = value
@@ -89,6 +93,10 @@ extension [LoopbackField] {
     ///
     /// The new header has the position of the first replaced header. If no header has this name, the method adds the
     /// header at the end.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the header, which is not case-sensitive.
+    ///   - value: The value of the new header.
     public mutating func set(_ name: String, _ value: String) {
         let wanted = name.lowercased()
         let place = firstIndex { $0.name.lowercased() == wanted } ?? endIndex

@@ -33,6 +33,10 @@ public struct LoopbackResource: Sendable {
         public static func pattern(count: Int) -> Self { Self(kind: .pattern, count: max(count, 0)) }
 
         /// Returns a source that contains the first `count` bytes of a file.
+        ///
+        /// - Parameters:
+        ///   - path: The path of the file.
+        ///   - count: The number of bytes. If the file contains fewer bytes, the server resets the connection.
         public static func file(_ path: String, count: Int) -> Self { Self(kind: .file(path), count: max(count, 0)) }
 
         func step(_ range: Range<Int>) -> LoopbackStep {
@@ -64,7 +68,13 @@ public struct LoopbackResource: Sendable {
 
     /// Creates a resource from a source of bytes.
     ///
-    /// By default, the resource has no `ETag` or `Last-Modified` header and supports range requests.
+    /// - Parameters:
+    ///   - content: The source of the resource's bytes.
+    ///   - etag: The value of the `ETag` header, including its quotation marks. The default is `nil`, which omits the
+    ///     header.
+    ///   - lastModified: The value of the `Last-Modified` header. The default is `nil`, which omits the header.
+    ///   - acceptsRanges: A Boolean value that indicates whether clients can request parts of the resource. The default
+    ///     is `true`.
     public init(_ content: Content, etag: String? = nil, lastModified: String? = nil, acceptsRanges: Bool = true) {
         self.content = content
         self.etag = etag
@@ -143,6 +153,10 @@ public enum TestPattern {
     }()
 
     /// Returns `count` bytes of the pattern, beginning at an offset.
+    ///
+    /// - Parameters:
+    ///   - offset: The offset of the first byte, which must not be negative. The default is 0.
+    ///   - count: The number of bytes, which must not be negative.
     public static func bytes(from offset: Int = 0, count: Int) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(count)
@@ -154,6 +168,10 @@ public enum TestPattern {
     }
 
     /// Returns a Boolean value that indicates whether the bytes in a buffer match the pattern, beginning at an offset.
+    ///
+    /// - Parameters:
+    ///   - bytes: The bytes to compare with the pattern.
+    ///   - offset: The offset of the first byte in the pattern. The default is 0.
     public static func matches(_ bytes: UnsafeRawBufferPointer, from offset: Int = 0) -> Bool {
         block.withUnsafeBytes { block in
             var done = 0
@@ -168,6 +186,10 @@ public enum TestPattern {
     }
 
     /// Returns a Boolean value that indicates whether the bytes in an array match the pattern, beginning at an offset.
+    ///
+    /// - Parameters:
+    ///   - bytes: The bytes to compare with the pattern.
+    ///   - offset: The offset of the first byte in the pattern. The default is 0.
     public static func matches(_ bytes: [UInt8], from offset: Int = 0) -> Bool {
         bytes.withUnsafeBytes { matches($0, from: offset) }
     }

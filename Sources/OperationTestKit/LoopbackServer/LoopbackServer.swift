@@ -122,6 +122,12 @@ public final class LoopbackServer: Sendable {
     /// let server = try LoopbackServer()
     /// server.route("GET", "/songs", inTurn: .status(503), .reset, .json("[]"))
     /// ```
+    ///
+    /// - Parameters:
+    ///   - method: The method of the requests, such as `GET`.
+    ///   - path: The path without a query. A path that ends with `*` matches all paths with this prefix.
+    ///   - first: The response to the first request.
+    ///   - others: The responses to the following requests, in order.
     public func route(_ method: String, _ path: String, inTurn first: LoopbackAnswer, _ others: LoopbackAnswer...) {
         let turns = AnswersInTurn(first, others)
         route(method, path) { _ in turns.next() }
@@ -179,14 +185,14 @@ public final class LoopbackServer: Sendable {
 
     /// Ends all connections that have no request or response in progress, as a server does after a keep-alive timeout.
     ///
-    /// By default, the server closes the connections.
+    /// - Parameter ending: The way in which the server ends the connections. The default is ``LoopbackEnding/close``.
     public func endIdleConnections(by ending: LoopbackEnding = .close) {
         mailbox.post(.endConnections(ending, idleOnly: true))
     }
 
     /// Ends all connections but continues to accept new connections.
     ///
-    /// By default, the server resets the connections.
+    /// - Parameter ending: The way in which the server ends the connections. The default is ``LoopbackEnding/reset``.
     public func endConnections(by ending: LoopbackEnding = .reset) {
         mailbox.post(.endConnections(ending, idleOnly: false))
     }
@@ -207,6 +213,8 @@ extension LoopbackServer {
     /// Waits until at least `count` requests have arrived completely and returns the recorded requests.
     ///
     /// If the current task is canceled, the method returns the requests that have arrived so far.
+    ///
+    /// - Parameter count: The number of complete requests to wait for, including the requests before the call.
     public func requests(atLeast count: Int) async -> [LoopbackRequest] {
         _ = await counts { $0.requests >= count }
         return requests
@@ -215,6 +223,8 @@ extension LoopbackServer {
     /// Waits until the headers of at least `count` requests have arrived and returns the recorded requests.
     ///
     /// If the current task is canceled, the method returns the requests that have arrived so far.
+    ///
+    /// - Parameter count: The number of requests to wait for, including the requests before the call.
     public func heads(atLeast count: Int) async -> [LoopbackRequest] {
         _ = await counts { $0.heads >= count }
         return requests
@@ -373,14 +383,20 @@ public struct LoopbackAddress: Hashable, Sendable, CustomStringConvertible {
     public static let ipv6 = LoopbackAddress(kind: .ipv6, port: 0)
 
     /// Returns the IPv4 address 127.0.0.1 with the specified port, or with a free port if `port` is 0.
+    ///
+    /// - Parameter port: The port number. A value of 0 selects a free port.
     public static func ipv4(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: .ipv4, port: port) }
 
     /// Returns the IPv6 address `::1` with the specified port, or with a free port if `port` is 0.
+    ///
+    /// - Parameter port: The port number. A value of 0 selects a free port.
     public static func ipv6(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: .ipv6, port: port) }
 
     /// Returns the address of a Unix domain socket at a path.
     ///
     /// If a file already exists at the path, the server cannot start. The server removes the socket when it stops.
+    ///
+    /// - Parameter path: The path of the socket, at which no file exists.
     public static func unixSocket(path: String) -> LoopbackAddress {
         LoopbackAddress(kind: .unixSocket(path: path), port: 0)
     }

@@ -10,7 +10,9 @@ import OperationCore
 ///
 /// let server = try LoopbackServer(), gate = Gate()
 /// server.route("GET", "/slow") { _ in
-///     LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("01234"), .stall(until: gate), .reset)
+///     LoopbackAnswer(
+///         .head(200, ["Content-Length": "10"]), .send("01234"),
+///         .stall(until: gate), .reset)
 /// }
 /// ```
 public struct LoopbackStep: Sendable {
@@ -45,6 +47,10 @@ public struct LoopbackStep: Sendable {
     /// Returns a step that sends a status line with the given status code and the given headers.
     ///
     /// The server does not add any headers.
+    ///
+    /// - Parameters:
+    ///   - status: The status code.
+    ///   - fields: The names and values of the headers, in order. The default is an empty list.
     public static func head(_ status: Int, _ fields: KeyValuePairs<String, String> = [:]) -> Self {
         .head(LoopbackHead(status, fields.map { LoopbackField($0, $1) }))
     }
@@ -73,6 +79,8 @@ public struct LoopbackStep: Sendable {
     public static func chunk(_ text: String) -> Self { .chunk(Array(text.utf8)) }
 
     /// Returns a step that ends a chunked body and sends the given trailers.
+    ///
+    /// - Parameter trailers: The names and values of the trailers, in order. The default is an empty list.
     public static func lastChunk(trailers: KeyValuePairs<String, String> = [:]) -> Self {
         .send("0\r\n" + trailers.map { "\($0): \($1)\r\n" }.joined() + "\r\n")
     }
@@ -91,6 +99,11 @@ public struct LoopbackStep: Sendable {
     /// Returns a step that sends `count` bytes of a file, beginning at an offset.
     ///
     /// If the file contains fewer bytes, the server resets the connection.
+    ///
+    /// - Parameters:
+    ///   - path: The path of the file.
+    ///   - offset: The offset of the first byte. The default is 0.
+    ///   - count: The number of bytes to send.
     public static func sendFile(_ path: String, offset: Int = 0, count: Int) -> Self {
         Self(kind: .file(path: path, offset: offset, count: count))
     }
@@ -132,6 +145,8 @@ public struct LoopbackStep: Sendable {
     public static var awaitBody: Self { Self(kind: .body(atLeast: nil)) }
 
     /// Returns a step that waits until at least `count` bytes of the request body, or the whole body, have arrived.
+    ///
+    /// - Parameter count: The number of bytes to wait for, including the bytes that have already arrived.
     public static func awaitBody(atLeast count: Int) -> Self { Self(kind: .body(atLeast: count)) }
 
     /// A step that sends the request body back as a complete chunked body.
@@ -150,6 +165,10 @@ public struct LoopbackStep: Sendable {
     /// Returns a step that limits reading to `size` bytes in each interval on the server's clock.
     ///
     /// The limit applies until a later step changes the reading speed.
+    ///
+    /// - Parameters:
+    ///   - size: The maximum number of bytes that the server reads in each interval. A value below 1 is treated as 1.
+    ///   - interval: The length of each interval.
     public static func readSlowly(size: Int, every interval: Duration) -> Self {
         Self(kind: .pace(.slow(size: max(size, 1), every: interval)))
     }

@@ -97,6 +97,9 @@ public final class PlaybackSession: NetworkSession {
 
     /// Checks that the session has used all exchanges and that all requests matched an exchange.
     ///
+    /// - Parameters:
+    ///   - fileID: The source file that the error reports. The default is the caller's file.
+    ///   - line: The source line that the error reports. The default is the caller's line.
     /// - Throws: An ``UnmetExpectation`` that lists the unused exchanges and the unmatched requests, if there are any.
     public func expectAllUsed(fileID: String = #fileID, line: Int = #line) throws(UnmetExpectation) {
         let (unused, unmatched) = (unusedExchanges, unmatchedRequests)

@@ -7,7 +7,7 @@ import OperationNetworking
 /// A redactor that removes secrets from exchanges, by the names that a ``LogRedaction`` hides and by the form of a
 /// text.
 ///
-/// It changes nothing else, because a recording must still work as a response.
+/// The redactor changes nothing else, because a recording must still work as a response.
 struct RecordingRedactor: Sendable {
     static let stars = "***"
     /// The headers whose whole value is a URL.

@@ -94,7 +94,9 @@ public final class RecordingSession: NetworkSession {
     /// import OperationNetworking
     /// import OperationTestKit
     ///
-    /// func cancelled(_ operation: NetworkDataOperation<Int>, seenBy session: RecordingSession) async throws {
+    /// func cancelled(
+    ///     _ operation: NetworkDataOperation<Int>, seenBy session: RecordingSession
+    /// ) async throws {
     ///     operation.cancel()
     ///     try await operation.expectCancelled(.requested)
     ///     await session.settled()

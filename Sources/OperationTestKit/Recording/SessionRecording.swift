@@ -8,7 +8,7 @@ import OperationNetworking
 /// A recording of requests and responses that you can save in a file and play back with a ``PlaybackSession``.
 ///
 /// To create a recording, use a ``RecordingSession``, or create the exchanges in code. The file is JSON that you can
-/// read, compare and edit. It contains each body as text if possible, and as base64 otherwise.
+/// read, compare and edit. The file contains each body as text if possible, and as base64 otherwise.
 public struct SessionRecording: Sendable {
     /// The recorded exchanges, in the order in which their tasks were created.
     public var exchanges: [RecordedExchange]
@@ -22,6 +22,11 @@ public struct SessionRecording: Sendable {
     public let bodyLimit: Int?
 
     /// Creates a recording from exchanges.
+    ///
+    /// - Parameters:
+    ///   - exchanges: The exchanges, in the order in which a ``PlaybackSession`` searches them. The default is an empty
+    ///     array.
+    ///   - redaction: The information that the recording omits. The default is `LogRedaction.secrets`.
     public init(_ exchanges: [RecordedExchange] = [], redaction: LogRedaction = .secrets) {
         self.init(exchanges, redaction: redaction, bodyLimit: nil)
     }
@@ -32,6 +37,7 @@ public struct SessionRecording: Sendable {
 
     /// Creates a recording from a file.
     ///
+    /// - Parameter file: The file URL of the recording.
     /// - Throws: A ``SessionRecordingError`` if the file is not a readable recording.
     public init(contentsOf file: URL) throws(SessionRecordingError) {
         let data: Data
@@ -89,6 +95,7 @@ public struct SessionRecording: Sendable {
     ///
     /// The method creates or replaces the file and creates missing directories.
     ///
+    /// - Parameter file: The file URL of the recording. If a file exists at this URL, the method replaces the file.
     /// - Throws: A ``SessionRecordingError`` if the file cannot be written.
     public func write(to file: URL) throws(SessionRecordingError) {
         let data = try data()
@@ -214,6 +221,17 @@ public struct RecordedExchange: Sendable, Hashable {
     ///     return PlaybackSession(SessionRecording([songs]))
     /// }
     /// ```
+    ///
+    /// - Parameters:
+    ///   - method: The method of the request. The default is `GET`.
+    ///   - url: The absolute URL of the request.
+    ///   - requestHeaders: The headers of the request. The default is an empty list.
+    ///   - requestBody: The body of the request. The default is ``RecordedBody/none``.
+    ///   - response: The status and headers of the response. The default is `nil`, which means that there is no
+    ///     response.
+    ///   - responseBody: The received part of the response body. The default is ``RecordedBody/none``.
+    ///   - trailers: The trailers of the response. The default is an empty list.
+    ///   - end: The way in which the exchange ends. The default is ``End/complete``.
     public init(
         _ method: String = "GET", url: String, requestHeaders: HeaderFields = [:], requestBody: RecordedBody = .none,
         response: ResponseHead? = nil, responseBody: RecordedBody = .none, trailers: HeaderFields = [:],
@@ -275,6 +293,8 @@ public struct RecordedBody: Sendable, Hashable {
     /// Creates a body for a request that ended before the whole body was sent.
     ///
     /// During playback, every request body matches.
+    ///
+    /// - Parameter data: The bytes that were sent before the request ended.
     public init(brokenOff data: Data) {
         self.data = data
         (count, checksum, gap) = (data.count, nil, .brokenOff)

@@ -74,8 +74,16 @@ public final class StubSession: NetworkSession {
     /// import OperationTestKit
     ///
     /// let session = StubSession()
-    /// session.route("GET", "/songs", inTurn: .status(503), .failure(.connectionLost), .json("[]"))
+    /// session.route(
+    ///     "GET", "/songs", inTurn: .status(503), .failure(.connectionLost),
+    ///     .json("[]"))
     /// ```
+    ///
+    /// - Parameters:
+    ///   - method: The method of the requests, or `nil` for all methods.
+    ///   - path: The path of the URL. A path that ends with `*` matches all paths with this prefix.
+    ///   - first: The response to the first request.
+    ///   - others: The responses to the following requests, in order.
     public func route(_ method: String?, _ path: String, inTurn first: StubAnswer, _ others: StubAnswer...) {
         let turns = AnswersInTurn(first, others)
         route(method, path) { _ in turns.next() }
@@ -87,6 +95,8 @@ public final class StubSession: NetworkSession {
     /// Waits until the session has received at least `count` requests and returns all received requests.
     ///
     /// If the current task is canceled, the method returns the requests that the session has received so far.
+    ///
+    /// - Parameter count: The number of requests to wait for, including the requests before the call.
     public func requests(atLeast count: Int) async -> [StubRequest] { await seen.events(atLeast: count) }
 
     /// Creates a task that starts when its `resume()` method is first called.
@@ -141,10 +151,14 @@ public final class StubSession: NetworkSession {
 /// import OperationTestKit
 ///
 /// let session = StubSession(), goOn = Gate()
-/// session.route("GET", "/songs") { _ in .json(encoding: ["One", "Two"]).with("ETag", "\"1\"") }
+/// session.route("GET", "/songs") { _ in
+///     .json(encoding: ["One", "Two"]).with("ETag", "\"1\"")
+/// }
 /// session.route("GET", "/late") { _ in .text("Hello").after(.seconds(5)) }
 /// session.route("GET", "/half") { _ in
-///     StubAnswer(.head(200, ["Content-Length": "10"]), .bytes("Hello"), .stall(until: goOn), .fail(.connectionLost))
+///     StubAnswer(
+///         .head(200, ["Content-Length": "10"]), .bytes("Hello"),
+///         .stall(until: goOn), .fail(.connectionLost))
 /// }
 /// ```
 public struct StubAnswer: Sendable {
@@ -169,6 +183,10 @@ public struct StubAnswer: Sendable {
         /// Returns a step that reports a status code and headers.
         ///
         /// If the status code is below 200, the step reports an informational response.
+        ///
+        /// - Parameters:
+        ///   - status: The status code.
+        ///   - headers: The headers of the response. The default is an empty list.
         public static func head(_ status: Int, _ headers: HeaderFields = [:]) -> Step {
             Step(kind: .head(status: status, headers))
         }
@@ -209,19 +227,36 @@ public struct StubAnswer: Sendable {
     public init(steps: [Step]) { self.steps = steps }
 
     /// Returns a response with a status code, headers and no body.
+    ///
+    /// - Parameters:
+    ///   - status: The status code.
+    ///   - headers: The headers of the response. The default is an empty list.
     public static func status(_ status: Int, _ headers: HeaderFields = [:]) -> Self { Self(.head(status, headers)) }
 
     /// Returns a response with the given body and its `Content-Type` and `Content-Length` headers.
+    ///
+    /// - Parameters:
+    ///   - data: The body of the response.
+    ///   - type: The value of the `Content-Type` header.
+    ///   - status: The status code. The default is 200.
     public static func data(_ data: Data, type: String, status: Int = 200) -> Self {
         Self(.head(status, ["Content-Type": type, "Content-Length": "\(data.count)"]), .bytes(data))
     }
 
     /// Returns a response whose body is plain text in UTF-8.
+    ///
+    /// - Parameters:
+    ///   - text: The text of the body.
+    ///   - status: The status code. The default is 200.
     public static func text(_ text: String, status: Int = 200) -> Self {
         .data(Data(text.utf8), type: "text/plain; charset=utf-8", status: status)
     }
 
     /// Returns a response whose body is the given JSON text.
+    ///
+    /// - Parameters:
+    ///   - text: The body, which the session delivers without checking that it is valid JSON.
+    ///   - status: The status code. The default is 200.
     public static func json(_ text: String, status: Int = 200) -> Self {
         .data(Data(text.utf8), type: "application/json", status: status)
     }
@@ -229,6 +264,10 @@ public struct StubAnswer: Sendable {
     /// Returns a response whose body is a value encoded as JSON.
     ///
     /// If the value cannot be encoded, the response has the status code 500 and its body describes the error.
+    ///
+    /// - Parameters:
+    ///   - value: The value to encode with a `JSONEncoder`.
+    ///   - status: The status code. The default is 200.
     public static func json(encoding value: some Encodable, status: Int = 200) -> Self {
         do {
             return .data(try JSONEncoder().encode(value), type: "application/json", status: status)
@@ -243,11 +282,19 @@ public struct StubAnswer: Sendable {
     /// Returns a copy of the response in which the given header replaces all headers with the same name.
     ///
     /// The method does not change informational responses.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the header, which is not case-sensitive.
+    ///   - value: The new value of the header.
     public func with(_ name: String, _ value: String) -> Self { changingHeads { $0[name] = value } }
 
     /// Returns a copy of the response with an additional header.
     ///
     /// The method keeps headers with the same name and does not change informational responses.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the header.
+    ///   - value: The value of the header.
     public func adding(_ name: String, _ value: String) -> Self { changingHeads { $0.add(name, value) } }
 
     private func changingHeads(_ change: (inout HeaderFields) -> Void) -> Self {

@@ -42,7 +42,7 @@ enum Scenarios {
 
     static func mainQueueOperationOnMain() throws {
         let operation = MainQueueOperation { Thread.isMainThread }
-        expect(try operation.startAndWait(), "it runs there and then")
+        expect(try operation.startAndWait(), "it runs immediately")
         operation.waitUntilFinished()
         let started = MainQueueOperation { Thread.isMainThread }
         started.start()

@@ -45,8 +45,8 @@
             for _ in stuck { expect(names.isAskedForAnother(), "a name was not looked up") }
             for _ in 0..<50 { expect(try session.begin("127.0.0.1", port).fetch, "200", "an address") }
             for number in 0..<5 { expect(try session.begin("\(number).quick.test", port).fetch, "200", "a name") }
-            expect(try session.begin("none.test", port).fetch, "cannotFindHost", "a name of nobody")
-            expect(!stuck.contains { $0.fetch.isEnded }, "a look-up without an answer has ended")
+            expect(try session.begin("none.test", port).fetch, "cannotFindHost", "a name that does not exist")
+            expect(!stuck.contains { $0.fetch.isEnded }, "a pending lookup has ended")
             names.speak()
             for (fetch, _) in stuck { expect(fetch, "200", "a late answer") }
             session.closeAndWait()

@@ -78,7 +78,7 @@ private func race(_ windsDown: Bool, _ team: ThreadTeam, _ census: LiveObjects) 
     while let run = runs.all.first(where: { !$0.isFinished }) { runs.conclude(run, with: .success(99)) }
     for participant in participants { participant.waitUntilFinished() }
     if runs.active.peak > 1 { return "\(runs.active.peak) runs at once" }
-    if told.value != participants.count { return "\(told.value) of \(participants.count) were told" }
+    if told.value != participants.count { return "\(told.value) of \(participants.count) were notified" }
     runs.forget()
     return nil
 }

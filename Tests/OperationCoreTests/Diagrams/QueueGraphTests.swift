@@ -66,7 +66,7 @@ struct QueueGraphTests {
                     FileManager.default.isExecutableFile(atPath: $0)
                 })
             else {
-                print("SKIPPED: Graphviz is not installed, so nobody but us has read the DOT text.")
+                print("SKIPPED: Graphviz is not installed, so no other program has read the DOT text.")
                 return
             }
             let picture = try await TestThread.run { try Self.draw(text, tool) }

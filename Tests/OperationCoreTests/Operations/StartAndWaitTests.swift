@@ -142,7 +142,7 @@ struct StartAndWaitTests {
             done.signal()
         }.start()
         let isDone = try await TestThread.run { done.wait(timeout: .now() + 20) == .success }
-        #expect(isDone, "The thread waits for work that it postponed itself.")
+        #expect(isDone, "The thread waits for work that it deferred itself.")
         #expect(downstream.outcome == .failure(.converted("2")))
     }
 }

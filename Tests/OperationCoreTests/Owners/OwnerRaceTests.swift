@@ -85,7 +85,7 @@ private func race(_ round: Int, _ team: ThreadTeam, _ census: LiveObjects) -> St
     ])
     if let open = operations.first(where: { !$0.isFinished }) { return "round \(round): \(open.state) at the end" }
     let count = operations.count(where: \.isCancelled)
-    if count != cancelled.value { return "round \(round): \(count) are cancelled, but \(cancelled.value) were told" }
+    if count != cancelled.value { return "round \(round): \(count) are canceled, but \(cancelled.value) were notified" }
     let left = OperationOwner.cancelOperations(ownedBy: name) + OperationOwner.cancelOperations(ownedBy: screen)
     return left == 0 ? nil : "round \(round): \(left) left behind"
 }

@@ -91,7 +91,7 @@ private func race(round: Int, team: ThreadTeam, queue: DispatchQueue) -> String?
     // A cancellation after a result or an error may precede the handler, which is then not called.
     let mayBeSilent = cancels && outcome.cancellationCause == nil && handled.events == []
     if handled.events != [outcome], !mayBeSilent {
-        return "round \(round): \(outcome), but handlers were told \(handled.events)"
+        return "round \(round): \(outcome), but the handlers received \(handled.events)"
     }
     if observed.events != [outcome, outcome] { return "round \(round): \(outcome), observed \(observed.events)" }
     if completions.events != [true] { return "round \(round): completion block \(completions.events)" }

@@ -28,7 +28,7 @@ struct ScaleScenarioTests {
                 }
                 return chain.count { $0.outcome == .success(1) }
             }
-            if Rounds.isSoak { print("soak: chain of \(length) by hand: \(ContinuousClock.now - clock)") }
+            if Rounds.isSoak { print("soak: chain of \(length), started manually: \(ContinuousClock.now - clock)") }
             return [successes, bodies.value]
         }
         #expect(counts == [length / 2, length / 2])

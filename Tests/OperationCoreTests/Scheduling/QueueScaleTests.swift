@@ -29,7 +29,7 @@ struct QueueScaleTests {
         }
         #expect(ran == length / 2 + 1)
         #expect(cancelled == length - length / 2)
-        print("soak: queue, chain of \(length), cancelled half way: \(start.duration(to: .now))")
+        print("soak: queue, chain of \(length), canceled halfway: \(start.duration(to: .now))")
     }
 
     @Test func `canceling the root of a large tree cancels and frees all waiting operations`() async throws {
@@ -48,7 +48,7 @@ struct QueueScaleTests {
             return operations.count { $0.isFinished && $0.isCancelled }
         }
         #expect(ended == count)
-        print("soak: queue, tree of \(count) cancelled from its root: \(start.duration(to: .now))")
+        print("soak: queue, tree of \(count) canceled from its root: \(start.duration(to: .now))")
     }
 
     @Test func `every operation ends while eight threads add, cancel, finish and wait`() async throws {

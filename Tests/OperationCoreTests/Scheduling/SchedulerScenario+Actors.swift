@@ -135,7 +135,7 @@ extension SchedulerScenario {
         // The address of a freed owner can belong to another object.
         if owners[owner].isGone { return }
         for member in members where member.owner == owner && member.operation.outcome == nil {
-            fault("\(member.number) was left out when its owner cancelled all")
+            fault("\(member.number) was left out when its owner canceled all")
         }
     }
 

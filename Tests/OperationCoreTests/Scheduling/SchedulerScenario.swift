@@ -219,14 +219,14 @@ extension SchedulerScenario {
         member.runs += 1
         history.append("begins \(number)")
         if member.runs > 1 { fault("\(number) ran twice") }
-        if member.operation.isCancelled { fault("\(number) ran although it was cancelled") }
+        if member.operation.isCancelled { fault("\(number) ran although it was canceled") }
         if let reason = member.reasonNotToRun { fault("\(number) ran although \(reason)") }
         for upstream in member.upstream {
             if !upstream.operation.isFinished { fault("\(number) ran before \(upstream.number) ended") }
             if let owner = member.owner, upstream.owner == owner,
                 upstream.operation.cancellationCause?.code == .ownerCancelled
             {
-                fault("\(number) began because \(upstream.number) of the same owner was cancelled")
+                fault("\(number) began because \(upstream.number) of the same owner was canceled")
             }
         }
         if member.owner.map({ owners[$0].isGone }) == true { fault("\(number) began although its owner is gone") }

@@ -134,7 +134,7 @@ struct CategoryQueueModelTests {
             left -= 1
             if left < 0 { return "these wait forever: \(known.parties)" }
             guard let index = known.parties.firstIndex(where: { $0.standing != .waiting }) else {
-                return "nobody has a turn: \(known.parties)"
+                return "no party has a turn: \(known.parties)"
             }
             let party = known.parties[index]
             var served: [Int] = []

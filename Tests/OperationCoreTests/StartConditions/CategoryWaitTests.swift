@@ -182,8 +182,8 @@ struct CategoryWaitTests {
                 traffic.tick()
                 if traffic.machine.holders(of: 0).isEmpty { idle += 1 }
             }
-            if !traffic.isWaiting(party) { return "nobody gave it the category" }
-            return idle < 600 ? nil : "the free category was used by nobody for \(idle) ms of 2000"
+            if !traffic.isWaiting(party) { return "the operation did not get the category" }
+            return idle < 600 ? nil : "the free category was unused for \(idle) ms of 2000"
         }
     }
 

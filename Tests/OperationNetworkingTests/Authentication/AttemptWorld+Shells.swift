@@ -132,7 +132,7 @@ extension AttemptWorld {
             noteReplay(index)
             move(index) { $0.decided(.replay(after: .zero), number) }
         case .wait(let ticket):
-            if isSecond { faults.append("\(index) is postponed though it had a fresh credential") }
+            if isSecond { faults.append("\(index) is paused although it had a fresh credential") }
             noteReplay(index)
             rejected.insert(version)
             wait(index, ticket, .decide(number: number))

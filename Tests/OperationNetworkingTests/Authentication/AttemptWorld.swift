@@ -214,7 +214,7 @@ struct AttemptWorld {
             if actors.allSatisfy({ $0.outcome != nil }) { return true }
             if step(isEnding: true) { continue }
             // Without a refresh function, only a token that is set from outside can help.
-            if canRefresh { faults.append("somebody waits, and nothing is under way") }
+            if canRefresh { faults.append("an operation waits, and nothing is in progress") }
             setToken()
         }
         return false

@@ -225,7 +225,7 @@ struct RejectedBodyTests {
         #expect(try String(contentsOf: place, encoding: .utf8) == "Hello")
     }
 
-    @Test("A postponement rule sees a rejection in the body, and the operation succeeds when it runs again")
+    @Test("A rule that pauses operations sees a rejection in the body, and the operation succeeds when it runs again")
     func byHand() async throws {
         let bench = try bench()
         let unsigned = PostponedOperations("until you sign in") { $0.error.code == .credentialRejected }

@@ -50,7 +50,7 @@ struct DownloadInboxTests {
         #expect(!inbox.isBrief)
     }
 
-    @Test func `postponed bytes are processed once`() {
+    @Test func `deferred bytes are processed once`() {
         var inbox = DownloadInbox()
         #expect(put(10, &inbox) == .soon)
         #expect(settle(&inbox))

@@ -93,7 +93,7 @@ final class EventLog: NetworkObserver {
             case .held, .wentOn, .sending, .bodySent, .leftBehind, .responded:
                 if !attempt { return "\(event.kind) outside of an attempt" }
             case .decided: if attempt { return "decided too early" }
-            case .operationEnded: if attempt || hop { return "something goes on after the end" }
+            case .operationEnded: if attempt || hop { return "something continues after the end" }
             default: break
             }
         }

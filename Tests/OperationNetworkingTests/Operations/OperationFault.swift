@@ -55,7 +55,7 @@ struct OperationFault: Sendable, CustomTestStringConvertible {
             LoopbackAnswer(
                 head(["Content-Length": "300000", "ETag": tag]), .send(TestPattern.bytes(count: 200_000)), .reset)
         },
-        OperationFault("11: fewer bytes than were said", .failure([.truncatedBody]), leavesPart: true) { _ in
+        OperationFault("11: fewer bytes than the header specifies", .failure([.truncatedBody]), leavesPart: true) { _ in
             LoopbackAnswer(
                 head(["Content-Length": "300000", "ETag": tag]), .send(TestPattern.bytes(count: 200_000)), .close)
         },
@@ -85,14 +85,14 @@ struct OperationFault: Sendable, CustomTestStringConvertible {
                 .stallForever)
         },
         OperationFault(
-            "15: a body that drips for ever", .failure([.timedOut]), { $0.timeouts.total = .milliseconds(300) }
+            "15: a slow body without an end", .failure([.timedOut]), { $0.timeouts.total = .milliseconds(300) }
         ) { _ in
             LoopbackAnswer(
                 head(["Content-Length": "300000"]),
                 .drip(TestPattern.bytes(count: 300_000), every: .milliseconds(20)))
         },
         OperationFault(
-            "16: a head that drips for ever", .failure([.timedOut]), { $0.timeouts.total = .milliseconds(300) }
+            "16: slow headers without an end", .failure([.timedOut]), { $0.timeouts.total = .milliseconds(300) }
         ) { _ in
             LoopbackAnswer(
                 .drip("HTTP/1.1 200 OK\r\nX-Long: " + String(repeating: "a", count: 5_000), every: .milliseconds(20)))
@@ -121,13 +121,13 @@ struct OperationFault: Sendable, CustomTestStringConvertible {
         OperationFault("25: informational heads without end", .failure([.headerTooLarge, .invalidResponse])) { _ in
             LoopbackAnswer(.send(repeating: Array("HTTP/1.1 103 Hints\r\nLink: </a>\r\n\r\n".utf8), count: nil))
         },
-        OperationFault("26: other protocols that nobody asked for", .failure([.invalidResponse])) { _ in
+        OperationFault("26: other protocols that the client did not request", .failure([.invalidResponse])) { _ in
             .raw("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nHello")
         },
         OperationFault("28: a status that there is not", .failure([.unacceptableStatus])) { _ in
             .text("odd", status: 999)
         },
-        OperationFault("68: the page of somebody else's network", .failure([.unacceptableContentType])) { _ in
+        OperationFault("68: the page of another network", .failure([.unacceptableContentType])) { _ in
             .bytes(Array("<html>Sign in</html>".utf8)).with("Content-Type", "text/html")
         },
         OperationFault("92: a bomb", .failure([.expansionTooLarge, .undecodableBody])) { _ in

@@ -107,7 +107,7 @@ final class ModelServer: NetworkSession {
     fileprivate func cancel(_ number: Int, _ task: ModelTask) {
         let transfer = state.withLock { $0.transfers.removeValue(forKey: number) }
         transfer?.receiver.task(
-            task, didEndWith: NetworkError(code: .cancelled, phase: .receiving, message: "The task was cancelled."))
+            task, didEndWith: NetworkError(code: .cancelled, phase: .receiving, message: "The task was canceled."))
     }
 }
 

@@ -25,7 +25,7 @@ struct ResilienceExplorationTests {
             for record in world.told { outcomes[record.events.first ?? "none", default: 0] += 1 }
         }
         let places = phases.sorted { $0.value > $1.value }.map { "\($0.key.rawValue) \($0.value)" }
-        print("soak: \(count) schedules, \(sends) requests, \(outcomes), cancelled: \(places.joined(separator: ", "))")
+        print("soak: \(count) schedules, \(sends) requests, \(outcomes), canceled: \(places.joined(separator: ", "))")
         // The test is meaningful only if operations are canceled in every phase.
         let aims: [ResilienceWorld.Phase] = [
             .queued, .throttled, .adapting, .inFlight, .backingOff, .waitingForToken, .waitingForNetwork, .suspended,

@@ -97,21 +97,22 @@ extension ResilienceWorld {
         askedToEnd.insert(index)
         operation.cancel()
         guard let outcome = operation.outcome else {
-            return faults.append("\(index) was cancelled (\(phase)) and has no outcome")
+            return faults.append("\(index) was canceled (\(phase)) and has no outcome")
         }
         // The result may have arrived just before the cancellation.
         guard outcome.cancellationCause != nil else { return }
         server.close(index)
         cancelled.append(phase)
-        if operation.waitReason != nil { faults.append("\(index) was cancelled (\(phase)) and waits") }
-        if server.isInFlight(index) { faults.append("\(index) was cancelled (\(phase)) and is in flight") }
+        if operation.waitReason != nil { faults.append("\(index) was canceled (\(phase)) and waits") }
+        if server.isInFlight(index) { faults.append("\(index) was canceled (\(phase)) and is in flight") }
     }
 
     /// Describes everything that has not ended, to help find the reason.
     var rest: String {
         let states = operations.indices.map { "\(operations[$0].state) \(phase($0))" }
         return "\(states), \(queue.counts), \(server.openCount) tasks, \(refreshes.count) refreshes, "
-            + "\(clock.pendingCount) timers, \(offlineWaiting.waitingCount) paused, \(authenticator.postponedCount) postponed"
+            + "\(clock.pendingCount) timers, \(offlineWaiting.waitingCount) offline, "
+            + "\(authenticator.postponedCount) without a credential"
     }
 
     /// Runs everything to its end.
@@ -166,7 +167,7 @@ extension ResilienceWorld {
         }
         let counts = queue.counts
         if counts.running + counts.resting + counts.held > 0 { faults.append("the queue has \(counts)") }
-        if throttle.waitingCount(of: "key") > 0 { faults.append("somebody waits for the key") }
+        if throttle.waitingCount(of: "key") > 0 { faults.append("an operation waits for the key") }
         let probes = [SlotProbe(), SlotProbe(), SlotProbe()]
         for probe in probes { _ = try? queue.add(probe) }
         workers.runAll()

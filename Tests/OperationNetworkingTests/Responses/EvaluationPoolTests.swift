@@ -67,7 +67,7 @@ struct EvaluationPoolTests {
         #expect(await done.events(atLeast: 1) == [0])
     }
 
-    @Test("An evaluation from another thread needs no turn, and takes postponed evaluations along")
+    @Test("An evaluation from another thread needs no turn and also runs deferred evaluations")
     func others() async {
         inTurn { turn in
             bring(0..<1)

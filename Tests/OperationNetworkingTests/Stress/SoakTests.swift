@@ -94,7 +94,7 @@
             let isMemoryGivenBack = ProcessFigures.giveBackFreeMemory()
             let last = ProcessShape()
             print("soak: \(count) connections at a time: \(before), then \(during), closed \(closed)")
-            print("soak: let go of \(after); and without what malloc keeps for the next one \(last)")
+            print("soak: after the release \(after); without the memory that malloc keeps \(last)")
             #expect(last.newDescriptors(since: before) == [])
             // The session, the server, the receivers and libcurl have released everything.
             if isMemoryGivenBack { #expect(last.growth(since: before) == [], "\(last)") }

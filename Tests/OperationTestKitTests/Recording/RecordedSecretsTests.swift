@@ -51,7 +51,7 @@ struct SecretCase: Sendable, CustomTestStringConvertible {
             testDescription: "a piece out of the middle of JSON",
             answer: json(#"oken": "\#(secret)", "a": 1}"#), gap: .opaque),
         SecretCase(
-            testDescription: "a compressed body that nobody decompressed",
+            testDescription: "a compressed body that was not decompressed",
             answer: json(#"{"token":"\#(secret)"}"#).with("Content-Encoding", "br"), gap: .opaque),
         SecretCase(
             testDescription: "JSON by lines",

@@ -9,7 +9,8 @@
 ///         switch update {
 ///         case .snapshot(let state): print("begins with \(state)")
 ///         case .event(let event): print(event)
-///         case .missed(let count, let state): print("\(count) events were dropped; the state is \(state)")
+///         case .missed(let count, let state):
+///             print("\(count) events were dropped; the state is \(state)")
 ///         }
 ///     }
 /// }
@@ -159,7 +160,7 @@ extension QueueEvent.Change {
 
 /// A hub that numbers the changes of a queue and passes them to the readers.
 ///
-/// It observes the queue while there is a reader, and is kept afterward so that the numbers continue. It is
+/// The hub observes the queue while there is a reader, and is kept afterward so that the numbers continue. The hub is
 /// deliberately not `Sendable` and is used only under the queue's lock.
 final class QueueEventHub: QueueFollower {
     private(set) var number: UInt64 = 0

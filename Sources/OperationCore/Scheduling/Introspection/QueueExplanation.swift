@@ -11,7 +11,8 @@ import Foundation
 /// upload.addDependency(prepare)
 /// try queue.add(upload)
 /// print(queue.explain(upload))
-/// // ClosureOperation<Int, Never> waits in queue uploads: it depends on ClosureOperation<Int, Never>
+/// // ClosureOperation<Int, Never> waits in queue uploads:
+/// // it depends on ClosureOperation<Int, Never>
 /// // (not started, and in no queue that would start it).
 /// ```
 ///
@@ -247,7 +248,7 @@ private func list(_ names: [String]) -> String {
     return names.count > 5 ? "\(shown) and \(names.count - 5) more" : shown
 }
 
-// The reasons why an operation does not run. They are only collected on request.
+// The reasons why an operation does not run. These reasons are only collected on request.
 extension QueueEngine {
     func explain(_ operation: Operation) -> QueueExplanation {
         var isReadyByItself = true

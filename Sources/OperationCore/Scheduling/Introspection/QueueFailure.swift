@@ -57,7 +57,7 @@ struct FailureList {
     ///
     /// - Parameters:
     ///   - failure: The failure to remove.
-    ///   - name: The name of the operation. It is read before the call, because a subclass may override it.
+    ///   - name: The name of the operation. The name is read before the call, because a subclass may override it.
     ///   - queue: The name of the queue.
     /// - Throws: A ``QueueError`` if the failure is not in the list, or if its operation cannot be created again.
     mutating func take(_ failure: QueueFailure, named name: String, queue: String) throws(QueueError) -> Item {
@@ -119,7 +119,9 @@ extension QueueManager {
     ///
     /// ```swift
     /// let queue = QueueManager("uploads")
-    /// try queue.add(remaking: { ClosureOperation { try Data(contentsOf: URL(fileURLWithPath: "/tmp/it")) } })
+    /// try queue.add(remaking: {
+    ///     ClosureOperation { try Data(contentsOf: URL(fileURLWithPath: "/tmp/it")) }
+    /// })
     /// await queue.drained()
     /// try queue.runAllFailuresAgain()
     /// ```

@@ -74,8 +74,8 @@ public struct QueueRun: Sendable, Identifiable {
 
 /// A journal that reports the changes of a queue to its observers.
 ///
-/// It exists only while there is an observer, so that other queues pay only for a check. It is deliberately not
-/// `Sendable` and is used only under the queue's lock.
+/// The journal exists only while there is an observer, so that other queues pay only for a check. The journal is
+/// deliberately not `Sendable` and is used only under the queue's lock.
 final class QueueJournal {
     enum Change {
         /// An entry changed its stage, or was added if its old stage is `entering`.

@@ -244,8 +244,10 @@ final class RecordingSwitch: Sendable {
 
     var isRecording: Bool { isOn.load(ordering: .relaxed) }
 
-    /// Reads the current time outside the queue's lock, because the clock may be the user's, and returns a closure that
-    /// sets it as the time of the changes that follow, under the lock.
+    /// Reads the current time and returns a closure that, under the queue's lock, sets the time of the changes that
+    /// follow.
+    ///
+    /// The time is read outside the lock, because the clock may be the user's.
     var passTime: (() -> Void)? {
         recorder.map { recorder in { [now = recorder.clock.now] in recorder.pass(to: now) } }
     }

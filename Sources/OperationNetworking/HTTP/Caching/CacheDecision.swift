@@ -113,7 +113,7 @@ package enum CacheDecision: Equatable, Sendable {
 package enum CacheSelection {
     /// Returns the request headers on which a response depends.
     ///
-    /// They always include `Authorization` and each other header that ``LogRedaction/secrets`` hides, such as
+    /// The headers always include `Authorization` and each other header that ``LogRedaction/secrets`` hides, such as
     /// `X-Api-Key`. The RFC does not require this for a private cache, but the response of one user must never be
     /// served to another. `Cookie` is included only if the response is `private`, because two cookie jars, or two users
     /// of one jar, may share the folder.
@@ -141,7 +141,7 @@ package enum CacheSelection {
     /// Returns whether a stored response fits a request.
     ///
     /// A `private` response without the cookies of its request was stored by a version of this library that did not
-    /// store them. It could belong to another cookie jar, so it fits no request.
+    /// store them. Such a response could belong to another cookie jar, so it fits no request.
     package static func fits(_ response: CachedResponse, _ request: HeaderFields, key: CacheKey = .none) -> Bool {
         if response.selecting["cookie"] == nil, CacheControl(response.headers).has("private") { return false }
         // The response was stored for a request without these credentials.

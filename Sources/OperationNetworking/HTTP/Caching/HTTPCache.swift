@@ -8,7 +8,8 @@ import OperationCore
 /// A cache that stores responses on disk and reuses them, as RFC 9111 specifies for a private cache.
 ///
 /// ```swift
-/// let caches = FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask)[0]
+/// let caches = FileManager.default.urls(
+///     for: .cachesDirectory, in: .userDomainMask)[0]
 /// let folder = caches.appendingPathComponent("com.example.shop/pages")
 /// let cache = HTTPCache(folder: folder, limits: CacheLimits(totalBytes: 64 << 20))
 /// print(await cache.diskUsage(), "bytes are kept")
@@ -36,7 +37,7 @@ public final class HTTPCache: Sendable {
     /// - Parameters:
     ///   - folder: The folder in which the cache stores responses. Do not store other files in the folder.
     ///   - limits: The limits on the size of the cache. If the cache exceeds the limits, it removes the least recently
-    ///     used responses.
+    ///     used responses. By default, the cache uses at most 256 MiB.
     ///   - now: A closure that returns the current date. The cache calls the closure on its own queue. The default
     ///     closure returns the system's current date.
     public convenience init(
@@ -58,6 +59,8 @@ public final class HTTPCache: Sendable {
     }
 
     /// Removes the cached responses for a URL.
+    ///
+    /// - Parameter url: The absolute URL of the cached responses, including its query.
     public func remove(_ url: URL) async {
         guard let address = WebAddress(url) else { return }
         await ask { disk, _ in disk.forget(address.resource) }

@@ -8,7 +8,9 @@ import Foundation
 /// ```swift
 /// let policy = ChallengePolicy { question in
 ///     let origin = question.space.origin
-///     guard origin.host == "example.com", origin.isSecure, question.refused.isEmpty else { return nil }
+///     guard origin.host == "example.com", origin.isSecure,
+///         question.refused.isEmpty
+///     else { return nil }
 ///     return .password(user: "anna", password: "secret")
 /// }
 /// ```

@@ -140,8 +140,8 @@ package enum BasicAnswer {
 
 /// The answer to a `Digest` challenge (RFC 7616).
 ///
-/// It supports MD5 and SHA-256, both with and without `-sess`. The quality of protection is `auth`, or the form without
-/// `qop` of RFC 2069.
+/// The type supports MD5 and SHA-256, both with and without `-sess`. The quality of protection is `auth`, or the form
+/// without `qop` of RFC 2069.
 package struct DigestAnswer: Sendable, Equatable {
     package enum Algorithm: String, Sendable, CaseIterable {
         case md5 = "MD5"

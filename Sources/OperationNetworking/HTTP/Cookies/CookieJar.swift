@@ -9,7 +9,8 @@ import OperationCore
 ///
 /// ```swift
 /// func remember(_ fields: [String], from page: URL) async throws {
-///     let support = FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask)[0]
+///     let support = FileManager.default.urls(
+///         for: .applicationSupportDirectory, in: .userDomainMask)[0]
 ///     let file = support.appendingPathComponent("com.example.shop/cookies.json")
 ///     let jar = try CookieJar(storage: FileCookieStorage(url: file))
 ///     jar.receive(fields, from: page)
@@ -39,7 +40,8 @@ public final class CookieJar: Sendable {
     /// - Parameters:
     ///   - storage: The storage that keeps the cookies between launches of the program, or `nil` to keep the cookies
     ///     only in memory.
-    ///   - limits: The limits on the number and size of cookies.
+    ///   - limits: The limits on the number and size of cookies. The default limits are the default values of
+    ///     ``CookieLimits``.
     ///   - suffixes: The rule that identifies public suffixes. The default is ``PublicSuffixRule/builtIn``.
     ///   - now: A closure that returns the current date. The jar can call the closure on any thread. The default
     ///     closure returns the system's current date.
@@ -60,7 +62,8 @@ public final class CookieJar: Sendable {
     /// Creates an empty jar that keeps its cookies only in memory.
     ///
     /// - Parameters:
-    ///   - limits: The limits on the number and size of cookies.
+    ///   - limits: The limits on the number and size of cookies. The default limits are the default values of
+    ///     ``CookieLimits``.
     ///   - suffixes: The rule that identifies public suffixes. The default is ``PublicSuffixRule/builtIn``.
     ///   - now: A closure that returns the current date. The jar can call the closure on any thread. The default
     ///     closure returns the system's current date.
@@ -94,6 +97,9 @@ public final class CookieJar: Sendable {
     }
 
     /// Returns the value of the `Cookie` header for a request to a URL, or `nil` if no cookie applies to the URL.
+    ///
+    /// - Parameter url: The absolute URL of the request. The jar ignores a URL whose scheme is neither `http` nor
+    ///   `https`.
     public func header(for url: URL) -> String? {
         guard let address = WebAddress(url) else { return nil }
         let moment = now()
@@ -149,7 +155,7 @@ public final class CookieJar: Sendable {
             guard body(&state.store), storage != nil else { return false }
             return state.saving.recordChange()
         }
-        // A failed save is repeated with the next change or the next call of `save()`.
+        // A failed save is repeated with the next change or the next call to `save()`.
         if mustSchedule { queue.async { [self] in try? write() } }
     }
 

@@ -29,6 +29,8 @@ public final class MemoryCookieStorage: CookieStorage {
     private let cookies: Locked<[Cookie]>
 
     /// Creates a storage in memory that initially contains the given cookies.
+    ///
+    /// - Parameter cookies: The initial cookies. The default is an empty array.
     public init(_ cookies: [Cookie] = []) {
         self.cookies = Locked(cookies)
     }
@@ -52,6 +54,8 @@ public struct FileCookieStorage: CookieStorage {
     /// Creates a storage that keeps cookies in a file.
     ///
     /// The storage creates missing directories when it saves cookies.
+    ///
+    /// - Parameter url: The file URL. Use a separate file for each jar.
     public init(url: URL) {
         self.url = url
     }

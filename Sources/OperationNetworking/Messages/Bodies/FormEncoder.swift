@@ -8,7 +8,8 @@ extension RequestBody {
     ///
     /// - Parameters:
     ///   - value: The value to encode. The value must encode itself with keys, as structures and dictionaries do.
-    ///   - encoder: The encoder, whose styles determine the text of arrays, Booleans, dates and other values.
+    ///   - encoder: The encoder, whose styles determine the text of arrays, Booleans, dates and other values. The
+    ///     default is an encoder with the default styles.
     /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the encoder cannot encode
     ///   the value.
     public static func form(
@@ -25,6 +26,9 @@ extension RequestBody {
     ///
     /// The form contains the keys in alphabetical order.
     ///
+    /// - Parameters:
+    ///   - dictionary: The names and values of the form. The default style for `nil` values omits them.
+    ///   - encoder: The encoder that creates the text of the form. The default is an encoder with the default styles.
     /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the encoder cannot encode a
     ///   value.
     public static func form(
@@ -94,6 +98,13 @@ public struct FormEncoder: Sendable {
     /// Creates an encoder with styles for arrays, Booleans, dates, `nil` values and spaces.
     ///
     /// To change the styles for nested values, data and keys, set the properties of the encoder.
+    ///
+    /// - Parameters:
+    ///   - arrays: The style for the names of array elements. The default is ``ArrayStyle/brackets``.
+    ///   - booleans: The style for the text of Boolean values. The default is ``BooleanStyle/words``.
+    ///   - dates: The style for the text of dates. The default is ``DateStyle/iso8601``.
+    ///   - nils: The style for properties and elements whose value is `nil`. The default is ``NilStyle/leftOut``.
+    ///   - spaces: The style for spaces. The default is ``SpaceStyle/plus``.
     public init(
         arrays: ArrayStyle = .brackets, booleans: BooleanStyle = .words, dates: DateStyle = .iso8601,
         nils: NilStyle = .leftOut, spaces: SpaceStyle = .plus
@@ -158,7 +169,7 @@ extension FormEncoder {
         /// Creates a style that calls a closure to get the name of an array element.
         ///
         /// - Parameter name: A closure that receives the name of the array and the index of the element, and returns
-        ///   the name of the element.
+        ///   the name of the element. The encoder calls the closure on the thread that encodes the form.
         public static func custom(_ name: @escaping @Sendable (_ name: String, _ index: Int) -> String) -> ArrayStyle {
             ArrayStyle(name: name)
         }
@@ -174,6 +185,9 @@ extension FormEncoder {
         public static let dots = NestingStyle { outer, inner in "\(outer).\(inner)" }
 
         /// Creates a style that calls a closure to get the name of a nested value.
+        ///
+        /// - Parameter name: A closure that receives the name of the outer value and the name of the inner value, and
+        ///   returns the combined name. The encoder calls the closure on the thread that encodes the form.
         public static func custom(
             _ name: @escaping @Sendable (_ outer: String, _ inner: String) -> String
         ) -> NestingStyle {
@@ -191,6 +205,9 @@ extension FormEncoder {
         public static let numbers = BooleanStyle { $0 ? "1" : "0" }
 
         /// Creates a style that calls a closure to get the text of a Boolean value.
+        ///
+        /// - Parameter text: A closure that returns the text of a Boolean value. The encoder calls the closure on the
+        ///   thread that encodes the form.
         public static func custom(_ text: @escaping @Sendable (Bool) -> String) -> BooleanStyle {
             BooleanStyle(text: text)
         }
@@ -209,6 +226,9 @@ extension FormEncoder {
         public static let millisecondsSince1970 = DateStyle { FormNumber.text($0.timeIntervalSince1970 * 1000) }
 
         /// Creates a style that calls a closure to get the text of a date.
+        ///
+        /// - Parameter text: A closure that returns the text of a date. The encoder calls the closure on the thread
+        ///   that encodes the form.
         public static func custom(_ text: @escaping @Sendable (Date) -> String) -> DateStyle {
             DateStyle(text: text)
         }
@@ -222,6 +242,9 @@ extension FormEncoder {
         public static let base64 = DataStyle { $0.base64EncodedString() }
 
         /// Creates a style that calls a closure to get the text of a `Data` value.
+        ///
+        /// - Parameter text: A closure that returns the text of a `Data` value. The encoder calls the closure on the
+        ///   thread that encodes the form.
         public static func custom(_ text: @escaping @Sendable (Data) -> String) -> DataStyle {
             DataStyle(text: text)
         }
@@ -237,6 +260,9 @@ extension FormEncoder {
         public static let snakeCase = KeyStyle { SnakeCase.text($0) }
 
         /// Creates a style that calls a closure to get the name for a coding key.
+        ///
+        /// - Parameter text: A closure that receives a coding key and returns the name in the form. The encoder calls
+        ///   the closure on the thread that encodes the form.
         public static func custom(_ text: @escaping @Sendable (String) -> String) -> KeyStyle {
             KeyStyle(text: text)
         }

@@ -15,7 +15,8 @@ extension RequestBody {
     /// Returns a copy of the body that is compressed with gzip.
     ///
     /// ```swift
-    /// let body = try RequestBody.json(["text": String(repeating: "a", count: 10_000)]).gzipped()
+    /// let body = try RequestBody.json(["text": String(repeating: "a", count: 10_000)])
+    ///     .gzipped()
     /// ```
     ///
     /// The request adds a `Content-Encoding` header, unless its headers already contain one. Check whether your server

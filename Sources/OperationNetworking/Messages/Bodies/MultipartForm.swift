@@ -37,6 +37,10 @@ public struct MultipartForm: Sendable {
     }
 
     /// Adds a field that contains text to the form.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the field. A form can contain several fields with the same name.
+    ///   - text: The value of the field, which the form sends in UTF-8.
     public mutating func add(_ name: String, _ text: String) {
         add(Part(name: name, body: .data(Data(text.utf8))))
     }
@@ -172,6 +176,10 @@ extension RequestBody {
     /// array becomes a separate part. The style ``FormEncoder/arrays`` of the encoder determines the names of these
     /// parts.
     ///
+    /// - Parameters:
+    ///   - dictionary: The names and values of the form.
+    ///   - encoder: The encoder that creates the names of array elements and the text of values. The default is an
+    ///     encoder with the default styles.
     /// - Throws: A ``NetworkError`` if the encoder cannot encode a value.
     public static func fields(
         _ dictionary: [String: Any?], encoder: FormEncoder = FormEncoder()

@@ -34,6 +34,9 @@ extension RequestBody {
     /// values. The default encoder sorts the keys alphabetically, so that the same dictionary always results in the
     /// same bytes.
     ///
+    /// - Parameters:
+    ///   - dictionary: The keys and values of the JSON object.
+    ///   - encoder: The encoder that creates the JSON. The default is `nil`, which uses an encoder that sorts the keys.
     /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the encoder cannot encode a
     ///   value.
     public static func json(

@@ -121,6 +121,9 @@ public struct RequestBody: Sendable {
     }
 
     /// Returns a copy of the body with the given content type.
+    ///
+    /// - Parameter contentType: The value of the `Content-Type` header, unless the headers of the request contain
+    ///   another value.
     public func withContentType(_ contentType: String) -> RequestBody {
         described(as: contentType, encoding: contentEncoding)
     }
@@ -186,6 +189,8 @@ public struct BodyWaker: Sendable {
     private let action: @Sendable () -> Void
 
     /// Creates a waker that calls a closure, for custom sessions and tests.
+    ///
+    /// - Parameter action: The closure that ``wake()`` calls, on the thread that calls ``wake()``.
     public init(_ action: @escaping @Sendable () -> Void) {
         self.action = action
     }

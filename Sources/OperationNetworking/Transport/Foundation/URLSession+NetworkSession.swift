@@ -11,7 +11,9 @@ import Foundation
 ///
 /// ```swift
 /// func title(of url: URL) -> NetworkDataOperation<String> {
-///     NetworkDataOperation(url: url, urlSession: URLSession(configuration: .ephemeral)) { data, _ in
+///     NetworkDataOperation(
+///         url: url, urlSession: URLSession(configuration: .ephemeral)
+///     ) { data, _ in
 ///         String(decoding: data, as: UTF8.self)
 ///     }
 /// }

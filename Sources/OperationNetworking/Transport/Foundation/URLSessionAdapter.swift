@@ -45,7 +45,7 @@ package final class URLSessionAdapter: Sendable {
         folder = FileManager.default.temporaryDirectory
         maker = URLSessionTaskMaker(session)
         let perHost = URLSessionTaskMaker.maximumPerHost(session)
-        // Foundation looks up names on any number of threads of its own.
+        // Foundation looks up names on any number of its own threads.
         slots = SlotTable(.init(perHost: perHost, total: .max, lookups: .max))
     }
 

@@ -318,7 +318,7 @@ extension URLSessionTask: SystemTask {
 
 /// A value that records whether a running task of Foundation is suspended.
 ///
-/// Foundation counts suspensions: a task that was suspended twice needs two calls of `resume()`. So the task is called
+/// Foundation counts suspensions: a task that was suspended twice needs two calls to `resume()`. So the task is called
 /// only when something changes.
 package struct CountedSuspension {
     private var isSuspended: Bool

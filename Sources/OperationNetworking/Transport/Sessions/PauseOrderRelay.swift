@@ -63,7 +63,7 @@ package struct PauseOrder: Equatable, Sendable {
 /// A task that follows orders to pause or resume in the sequence of their numbers.
 ///
 /// An object that controls a task decides under its own lock, and calls the task after it released the lock. Meanwhile,
-/// another thread may have passed on a newer decision. With plain calls of `resume` and `suspend`, the older decision
+/// another thread may have passed on a newer decision. With plain calls to `resume` and `suspend`, the older decision
 /// could then win, and a task that its user had suspended would send its request.
 package protocol OrderedTask: NetworkTask {
     /// Pauses or resumes the task as ordered, and starts the task unless it is to be suspended.

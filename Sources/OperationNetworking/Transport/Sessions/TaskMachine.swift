@@ -147,7 +147,7 @@ package struct TaskMachine {
 
     /// Records that the transfer ended, and returns whether the end may be reported now.
     ///
-    /// If events wait or delivery is paused, a later call of `apply` returns the action that reports the end.
+    /// If events wait or delivery is paused, a later call to `apply` returns the action that reports the end.
     package mutating func transferEnded(withFailure hasFailed: Bool, isHeldBack: Bool) -> Bool {
         guard !isEnded else { return false }
         state = isHeldBack && !hasFailed ? .finished : .ended

@@ -86,12 +86,21 @@
 
     extension URLSessionDifference {
         /// The list as a table in Markdown.
+        ///
+        /// Consecutive differences with the same reason are in one row.
         fileprivate static var table: String {
-            let rows = all.map { difference in
-                let name = difference.name.replacing("|", with: "\\|").replacing("<", with: "&lt;")
-                return "| \(name) | \(difference.kind.rawValue) | \(difference.reason) |\n"
+            let groups = all.reduce(into: [[URLSessionDifference]]()) { groups, difference in
+                if let last = groups.last?.first, last.kind == difference.kind, last.reason == difference.reason {
+                    groups[groups.count - 1].append(difference)
+                } else {
+                    groups.append([difference])
+                }
             }
-            return "| what every session should do | `URLSession` on Linux | why |\n| --- | --- | --- |\n"
+            let rows = groups.map { group in
+                let names = group.map { $0.name.replacing("|", with: "\\|").replacing("<", with: "&lt;") }
+                return "| \(names.joined(separator: "; ")) | \(group[0].kind.rawValue) | \(group[0].reason) |\n"
+            }
+            return "| expected behavior of every session | `URLSession` on Linux | reason |\n| --- | --- | --- |\n"
                 + rows.joined()
         }
     }
