@@ -1,0 +1,8 @@
+// Part of OperationKit, released under the MIT licence.
+// See LICENSE in the repository's root.
+
+import Foundation
+
+let operation = BlockOperation {}
+operation.addDependency(operation)
+print("finished")
