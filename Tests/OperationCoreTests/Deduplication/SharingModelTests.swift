@@ -8,8 +8,7 @@ import Testing
 
 @Suite("Model of shared operations", .timeLimit(.minutes(Rounds.minutes)))
 struct SharingModelTests {
-    @Test("Askers and runs agree with a simple model after any starts, cancellations and ends")
-    func agreesWithModel() async throws {
+    @Test func `askers and runs agree with a simple model after any starts, cancellations and ends`() async throws {
         // The test uses its own thread, because it waits for other threads and must not occupy a shared one.
         let failure = try await TestThread.run { try Self.firstFailure() }
         if let failure { Issue.record("\(failure)") }

@@ -27,8 +27,7 @@ struct SharingRaceTests {
         #expect(failure == nil)
     }
 
-    @Test("The run is canceled when all askers are canceled concurrently")
-    func allLeave() async throws {
+    @Test func `the run is canceled when all askers are canceled concurrently`() async throws {
         let rounds = Rounds.count(ci: 2_000, soak: 50_000)
         NoticeHub.install()
         let failure = try await TestThread.run { () -> String? in

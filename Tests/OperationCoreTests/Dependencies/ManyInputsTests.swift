@@ -24,8 +24,7 @@ struct ManyInputsTests {
         }
     }
 
-    @Test("Results arrive in the order of the operations, whichever ends first")
-    func inOrder() async throws {
+    @Test func `results arrive in the order of the operations, whichever ends first`() async throws {
         let upstream = parts(50)
         let total = Total()
         try total.receive(fromAll: upstream) { $0.parts = $1 }
@@ -35,15 +34,13 @@ struct ManyInputsTests {
         #expect(try await total.value == Array(0..<50))
     }
 
-    @Test("An empty list of operations delivers an empty list of results")
-    func ofNone() async throws {
+    @Test func `an empty list of operations delivers an empty list of results`() async throws {
         let total = Total()
         try total.receive(fromAll: [] as [TypedOperation<Int, Refusal>]) { $0.parts = $1 + [1] }
         #expect(try await total.run() == [1])
     }
 
-    @Test("A missing result cancels the operation, or the rule replaces it with a value")
-    func missing() async throws {
+    @Test func `a missing result cancels the operation, or the rule replaces it with a value`() async throws {
         for rule in [nil, 99] {
             let upstream = parts(5, failing: 3)
             let total = Total()
@@ -58,8 +55,8 @@ struct ManyInputsTests {
         }
     }
 
-    @Test("If one of several dependencies is refused, none is added", arguments: [false, true])
-    func allOrNone(isMapped: Bool) throws {
+    @Test(arguments: [false, true])
+    func `if one of several dependencies is refused, none is added`(isMapped: Bool) throws {
         let total = Total()
         let upstream: [TypedOperation<Int, Refusal>] = isMapped ? parts(12).map { $0.mapResult { $0 } } : parts(2)
         try upstream[upstream.count - 1].depend(on: total, otherwise: .runAnyway)
@@ -69,8 +66,7 @@ struct ManyInputsTests {
         #expect(total.outcome == .success([]))
     }
 
-    @Test("Each of several results of different types has its own rule")
-    func rulePerInput() throws {
+    @Test func `each of several results of different types has its own rule`() throws {
         let number = ClosureOperation { () throws(Refusal) -> Int in throw Refusal() }
         let text = ClosureOperation { "four" }
         let total = Total()

@@ -33,8 +33,7 @@ struct GroupPictureTests {
         }
     }
 
-    @Test("The graph shows groups with their children, including children that wait in the group")
-    func graph() async throws {
+    @Test func `the graph shows groups with their children, including children that wait in the group`() async throws {
         let nested = try await Nested()
         let graph = nested.queue.graph()
         let names = Dictionary(uniqueKeysWithValues: graph.nodes.map { ($0.id, $0.name) })
@@ -54,8 +53,7 @@ struct GroupPictureTests {
         await nested.end()
     }
 
-    @Test("A graph shows a group outside the queue with its children, up to the limit of nodes")
-    func elsewhere() async throws {
+    @Test func `a graph shows a group outside the queue with its children, up to the limit of nodes`() async throws {
         let queue = QueueManager("children")
         let children = (0..<5).map { HandDriven("\($0)") }
         let group = GroupOperation.all(children, width: 3, on: queue).named("group")
@@ -69,8 +67,7 @@ struct GroupPictureTests {
         await group.ended()
     }
 
-    @Test("An explanation says why a group or one of its children waits")
-    func explanation() async throws {
+    @Test func `an explanation says why a group or one of its children waits`() async throws {
         let nested = try await Nested()
         let (queue, inner) = (nested.queue, nested.inner)
         #expect("\(queue.explain(nested.outer))" == "outer runs in queue groups: waiting for its children: inner.")
@@ -83,8 +80,7 @@ struct GroupPictureTests {
         await nested.end()
     }
 
-    @Test("A trace shows a group on its own lane, and its children on another lane")
-    func trace() async throws {
+    @Test func `a trace shows a group on its own lane, and its children on another lane`() async throws {
         let queue = QueueManager("trace", width: 1)
         queue.recording = QueueRecording(limit: 10)
         let children = ["one", "two"].map { name in ClosureOperation { name }.named(name) }

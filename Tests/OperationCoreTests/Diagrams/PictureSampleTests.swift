@@ -12,8 +12,7 @@ import Testing
     "Pictures for the guide", .timeLimit(.minutes(3)),
     .enabled(if: ProcessInfo.processInfo.environment["OPERATIONKIT_PICTURES"] != nil))
 struct PictureSampleTests {
-    @Test("The graph of a running queue and the trace of its finished work are written to files")
-    func pictures() async throws {
+    @Test func `the graph of a running queue and the trace of its finished work are written to files`() async throws {
         let folder = URL(fileURLWithPath: ProcessInfo.processInfo.environment["OPERATIONKIT_PICTURES"] ?? ".")
         let queue = QueueManager("gallery", width: 2)
         let gate = Gate()

@@ -9,8 +9,8 @@ import Testing
 
 @Suite("Pictures of the graph", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueGraphTests {
-    @Test("A graph shows the operations of a queue, their dependencies and their dependents elsewhere")
-    func live() async throws {
+    @Test
+    func `a graph shows the operations of a queue, their dependencies and their dependents elsewhere`() async throws {
         let queue = QueueManager("graph"), other = QueueManager("other")
         let outside = HandDriven("outside"), running = HandDriven("running")
         let waiting = HandDriven("waiting"), elsewhere = HandDriven("elsewhere")
@@ -40,8 +40,7 @@ struct QueueGraphTests {
             QueueGraph.Node(id: 1, name: "später", state: nil, hasEnded: true),
         ], edges: [QueueGraph.Edge(upstream: 1, downstream: 0)], omittedCount: 3)
 
-    @Test("Mermaid: each node and edge has its own line, and names use entities")
-    func mermaid() {
+    @Test func `Mermaid: each node and edge has its own line, and names use entities`() {
         let lines = Self.graph.mermaid.split(separator: "\n").map(String.init)
         #expect(lines.first == "flowchart LR")
         #expect(
@@ -54,8 +53,7 @@ struct QueueGraphTests {
         #expect(lines.contains { $0.hasPrefix("    classDef running fill:") })
     }
 
-    @Test("DOT: strings are escaped so that Graphviz draws the names as they are")
-    func dot() async throws {
+    @Test func `DOT: strings are escaped so that Graphviz draws the names as they are`() async throws {
         let text = Self.graph.dot
         #expect(text.hasPrefix("digraph \"the \\\"queue\\\"\" {\n"))
         #expect(text.contains("label=\"a \\\"b\\\" \\\\n <c> & `d` #35; [e] {f} |g|\\n end\\nrunning\""))

@@ -8,8 +8,7 @@ import Testing
 
 @Suite("Foundation's queue: barriers and completion blocks", .timeLimit(.minutes(Rounds.minutes)))
 struct BarrierTests {
-    @Test("L8: a canceled operation added behind a waiting barrier does not block the queue")
-    func cancelledBehindBarrier() async throws {
+    @Test func `L8: a canceled operation added behind a waiting barrier does not block the queue`() async throws {
         let order = EventRecorder<String>()
         let isDone = try await TestThread.run {
             let queue = OperationQueue()
@@ -41,8 +40,7 @@ struct BarrierTests {
         #expect(order.events == ["barrier", "free", "dependent"])
     }
 
-    @Test("L8: the queue drains when operations are canceled while a barrier is added")
-    func cancelledDuringBarrier() async throws {
+    @Test func `L8: the queue drains when operations are canceled while a barrier is added`() async throws {
         NoticeHub.install()
         let failures = try await TestThread.run {
             let team = ThreadTeam(count: 3)
@@ -90,8 +88,7 @@ struct BarrierTests {
         #expect(ran.value == 2)
     }
 
-    @Test("L9: a completion block set after the end runs once and is released")
-    func lateCompletionBlock() async throws {
+    @Test func `L9: a completion block set after the end runs once and is released`() async throws {
         let (ran, freed) = (Arrivals(1), Arrivals(1))
         let isFreed = try await TestThread.run {
             autoreleasing {

@@ -10,10 +10,8 @@ import Testing
 // threads for blocked ones is measured elsewhere.
 @Suite("Foundation's queue: blocking waits", .timeLimit(.minutes(2)))
 struct BlockingWaitTests {
-    @Test(
-        "L14: nested startAndWait() calls return in a queue of any width",
-        arguments: [1, 2, -1])
-    func nestedStarts(width: Int) async throws {
+    @Test(arguments: [1, 2, -1])
+    func `L14: nested startAndWait() calls return in a queue of any width`(width: Int) async throws {
         let depth = 50
         let results = try await TestThread.run {
             let queue = OperationQueue()
@@ -25,8 +23,7 @@ struct BlockingWaitTests {
         #expect(results == Array(repeating: depth, count: 10))
     }
 
-    @Test("L14: operations that block on other operations of the same queue finish")
-    func nestedWaits() async throws {
+    @Test func `L14: operations that block on other operations of the same queue finish`() async throws {
         let sum = try await TestThread.run {
             let queue = OperationQueue()
             let outer = QuickWork { operation in

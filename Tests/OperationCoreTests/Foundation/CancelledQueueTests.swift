@@ -27,8 +27,8 @@ struct CancelledQueueTests {
         }
     }
 
-    @Test("L3: a queue drains when it is canceled while the running dependency ends", arguments: EdgeKind.allCases)
-    func headEndsMeanwhile(kind: EdgeKind) async throws {
+    @Test(arguments: EdgeKind.allCases)
+    func `L3: a queue drains when it is canceled while the running dependency ends`(kind: EdgeKind) async throws {
         try await expectNoFailures { failures in
             let team = ThreadTeam(count: 2)
             for _ in 0..<Rounds.count(ci: 40, soak: 4_000) {

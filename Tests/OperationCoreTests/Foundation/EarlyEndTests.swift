@@ -38,8 +38,7 @@ struct EarlyEndTests {
         }
     }
 
-    @Test("L5: an operation that is finished or canceled while a queue starts it ends once")
-    func endDuringStart() async throws {
+    @Test func `L5: an operation that is finished or canceled while a queue starts it ends once`() async throws {
         NoticeHub.install()
         try await expectNoFailures { failures in
             let team = ThreadTeam(count: 3)
@@ -63,8 +62,7 @@ struct EarlyEndTests {
         }
     }
 
-    @Test("L13: a queue removes an operation however it ends")
-    func forgotten() async throws {
+    @Test func `L13: a queue removes an operation however it ends`() async throws {
         NoticeHub.install()
         let remaining = try await TestThread.run {
             let queue = OperationQueue()

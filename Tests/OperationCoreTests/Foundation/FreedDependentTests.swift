@@ -8,8 +8,8 @@ import Testing
 
 @Suite("Foundation's graph: dependents that are freed early", .timeLimit(.minutes(Rounds.minutes)))
 struct FreedDependentTests {
-    @Test("L1: a dependent can be freed before its dependency ends", arguments: EdgeKind.allCases)
-    func freedBefore(kind: EdgeKind) async throws {
+    @Test(arguments: EdgeKind.allCases)
+    func `L1: a dependent can be freed before its dependency ends`(kind: EdgeKind) async throws {
         try await expectNoFailures { failures in
             for _ in 0..<Rounds.count(ci: 2_000, soak: 100_000) {
                 let upstream = kind.makeUpstream()
@@ -27,8 +27,8 @@ struct FreedDependentTests {
         }
     }
 
-    @Test("L1: a dependent can be freed while its dependency ends", arguments: EdgeKind.allCases)
-    func freedDuring(kind: EdgeKind) async throws {
+    @Test(arguments: EdgeKind.allCases)
+    func `L1: a dependent can be freed while its dependency ends`(kind: EdgeKind) async throws {
         try await expectNoFailures { failures in
             let team = ThreadTeam(count: 2)
             for _ in 0..<Rounds.count(ci: 2_000, soak: 100_000) {
@@ -47,8 +47,8 @@ struct FreedDependentTests {
         }
     }
 
-    @Test("L2: a dependent canceled in a queue is freed before its dependency ends", arguments: EdgeKind.allCases)
-    func cancelledInQueue(kind: EdgeKind) async throws {
+    @Test(arguments: EdgeKind.allCases)
+    func `L2: a dependent canceled in a queue is freed before its dependency ends`(kind: EdgeKind) async throws {
         try await expectNoFailures { failures in
             let queue = OperationQueue()
             for _ in 0..<Rounds.count(ci: 2_000, soak: 100_000) {
@@ -68,10 +68,8 @@ struct FreedDependentTests {
         }
     }
 
-    @Test(
-        "L2: a dependent canceled while its dependency ends runs at most once",
-        arguments: EdgeKind.allCases)
-    func cancelledDuring(kind: EdgeKind) async throws {
+    @Test(arguments: EdgeKind.allCases)
+    func `L2: a dependent canceled while its dependency ends runs at most once`(kind: EdgeKind) async throws {
         try await expectNoFailures { failures in
             let team = ThreadTeam(count: 2)
             let queue = OperationQueue()

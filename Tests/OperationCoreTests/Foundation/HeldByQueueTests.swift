@@ -13,8 +13,7 @@
     // started by that queue. So each test runs in its own process.
     @Suite("Foundation's queue: operations that wait in it", .timeLimit(.minutes(Rounds.minutes)))
     struct HeldByQueueTests {
-        @Test("L5: startIfNeeded() does not start an operation that waits in a queue")
-        func neededByThread() async throws {
+        @Test func `L5: startIfNeeded() does not start an operation that waits in a queue`() async throws {
             let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
                 try await TestThread.run {
                     for _ in 0..<100 { #expect(queueAloneRuns(whenNeeded: { $0.startIfNeeded() })) }
@@ -23,8 +22,8 @@
             #expect(!hasComplaint(result))
         }
 
-        @Test("L5: startIfNeeded() in another queue does not start an operation that waits in a queue")
-        func neededByOperation() async throws {
+        @Test
+        func `L5: startIfNeeded() in another queue does not start an operation that waits in a queue`() async throws {
             let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
                 try await TestThread.run {
                     #expect(queueAloneRuns(whenNeeded: { operation in inAnotherQueue { operation.startIfNeeded() } }))
@@ -33,8 +32,8 @@
             #expect(!hasComplaint(result))
         }
 
-        @Test("L5: a mapped operation does not start its original while the original waits in a queue")
-        func neededByMappedOperation() async throws {
+        @Test
+        func `L5: a mapped operation does not start its original while the original waits in a queue`() async throws {
             let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
                 try await TestThread.run {
                     #expect(
@@ -47,8 +46,7 @@
             #expect(!hasComplaint(result))
         }
 
-        @Test("L5: startAndWait() right after addOperation() leaves the start to the queue")
-        func neededDuringStart() async throws {
+        @Test func `L5: startAndWait() right after addOperation() leaves the start to the queue`() async throws {
             let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
                 try await TestThread.run {
                     let queue = OperationQueue()

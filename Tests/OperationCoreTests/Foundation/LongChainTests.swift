@@ -20,8 +20,8 @@ struct LongChainTests {
 
     private static let smallStack = 512 << 10
 
-    @Test("L10: a long chain of operations is released on a small stack", arguments: Fate.allCases)
-    func release(fate: Fate) async throws {
+    @Test(arguments: Fate.allCases)
+    func `L10: a long chain of operations is released on a small stack`(fate: Fate) async throws {
         let length = fate.length
         let freed = try await TestThread.run(stackSize: Self.smallStack) {
             let freed = Arrivals(length)
@@ -49,8 +49,8 @@ struct LongChainTests {
         #expect(freed.missingCount == 0)
     }
 
-    @Test("L10: a long chain of alternating managed and plain operations is released on a small stack")
-    func releaseMixed() async throws {
+    @Test
+    func `L10: a long chain of alternating managed and plain operations is released on a small stack`() async throws {
         let length = Rounds.count(ci: 20_000, soak: 100_000)
         let freed = try await TestThread.run(stackSize: Self.smallStack) {
             let freed = Arrivals(2 * length)
@@ -69,8 +69,7 @@ struct LongChainTests {
         #expect(try await TestThread.run { freed.haveAllCome() })
     }
 
-    @Test("L10: an operation and its many dependencies are released on a small stack")
-    func releaseFan() async throws {
+    @Test func `L10: an operation and its many dependencies are released on a small stack`() async throws {
         let count = Rounds.count(ci: 50_000, soak: 1_000_000)
         let freed = try await TestThread.run(stackSize: Self.smallStack) {
             let freed = Arrivals(count)
@@ -83,8 +82,8 @@ struct LongChainTests {
         #expect(try await TestThread.run { freed.haveAllCome() })
     }
 
-    @Test("L11: a chain of operations added in reverse order runs in dependency order", arguments: [1, -1])
-    func chainInReverse(width: Int) async throws {
+    @Test(arguments: [1, -1])
+    func `L11: a chain of operations added in reverse order runs in dependency order`(width: Int) async throws {
         // Foundation's queue takes quadratic time for this if it has free slots.
         let length = Rounds.count(ci: width == 1 ? 1_000 : 500, soak: 2_000)
         let order = EventRecorder<Int>()
@@ -105,8 +104,7 @@ struct LongChainTests {
         #expect(order.events == Array(0..<length))
     }
 
-    @Test("L12: a fan of 500 operations added in reverse order runs in dependency order")
-    func fanInReverse() async throws {
+    @Test func `L12: a fan of 500 operations added in reverse order runs in dependency order`() async throws {
         let order = EventRecorder<String>()
         let ended = Arrivals(502)
         let isDone = try await TestThread.run {

@@ -8,8 +8,7 @@ import Testing
 
 @Suite("A plain OperationQueue", .timeLimit(.minutes(2)))
 struct PlainQueueTests {
-    @Test("C6: a queue runs operations by priority, and in order of addition within a priority")
-    func priorities() async throws {
+    @Test func `C6: a queue runs operations by priority, and in order of addition within a priority`() async throws {
         let order = EventRecorder<String>()
         try await TestThread.run {
             let queue = OperationQueue()
@@ -68,8 +67,7 @@ struct PlainQueueTests {
         #expect(tooEarly == 0, "seed \(seed)")
     }
 
-    @Test("C6: the completion block runs once, after isFinished becomes true")
-    func completionBlock() async throws {
+    @Test func `C6: the completion block runs once, after isFinished becomes true`() async throws {
         let failures = try await TestThread.run {
             let queue = OperationQueue()
             let (blocks, failures) = (Arrivals(2_000), Tally())
@@ -91,8 +89,8 @@ struct PlainQueueTests {
         #expect(failures == 0)
     }
 
-    @Test("C6: a queue runs as many operations as its limit allows, and never more", arguments: [1, 2, 3])
-    func width(limit: Int) async throws {
+    @Test(arguments: [1, 2, 3])
+    func `C6: a queue runs as many operations as its limit allows, and never more`(limit: Int) async throws {
         let peak = try await TestThread.run {
             let queue = OperationQueue()
             queue.maxConcurrentOperationCount = limit
@@ -117,8 +115,7 @@ struct PlainQueueTests {
         #expect(peak == limit)
     }
 
-    @Test("C6: a canceled queue drains, and all of its operations are canceled")
-    func cancelAll() async throws {
+    @Test func `C6: a canceled queue drains, and all of its operations are canceled`() async throws {
         let failures = try await TestThread.run {
             let queue = OperationQueue()
             queue.maxConcurrentOperationCount = 2
@@ -143,8 +140,7 @@ struct PlainQueueTests {
         #expect(failures == 0)
     }
 
-    @Test("C6: addOperations(_:waitUntilFinished:) waits for managed and plain operations")
-    func addAndWait() async throws {
+    @Test func `C6: addOperations(_:waitUntilFinished:) waits for managed and plain operations`() async throws {
         let unfinished = try await TestThread.run {
             let operations: [Operation] = (0..<100).map { number in
                 number.isMultiple(of: 2) ? QuickWork() : ForeignQuickWork()

@@ -8,8 +8,8 @@ import Testing
 
 @Suite("Foundation's graph: removed dependencies and cycles", .timeLimit(.minutes(Rounds.minutes)))
 struct RemovedDependencyTests {
-    @Test("L4: an operation whose only dependency was removed is ready and runs", arguments: EdgeKind.allCases)
-    func removed(kind: EdgeKind) async throws {
+    @Test(arguments: EdgeKind.allCases)
+    func `L4: an operation whose only dependency was removed is ready and runs`(kind: EdgeKind) async throws {
         let ran = Arrivals(1)
         let isDone = try await TestThread.run {
             let upstream = kind.makeUpstream()
@@ -25,8 +25,8 @@ struct RemovedDependencyTests {
         #expect(isDone)
     }
 
-    @Test("L4: an operation waiting in a queue runs when its last dependency is removed", arguments: EdgeKind.allCases)
-    func removedInQueue(kind: EdgeKind) async throws {
+    @Test(arguments: EdgeKind.allCases)
+    func `L4: an operation waiting in a queue runs when its last dependency is removed`(kind: EdgeKind) async throws {
         let failures = try await TestThread.run {
             let queue = OperationQueue()
             for _ in 0..<Rounds.count(ci: 500, soak: 50_000) {
@@ -63,8 +63,8 @@ struct RemovedDependencyTests {
         #expect(downstream.operation.isReady)
     }
 
-    @Test("L4: a dependency that is removed while it ends is counted only once", arguments: EdgeKind.allCases)
-    func removedDuring(kind: EdgeKind) async throws {
+    @Test(arguments: EdgeKind.allCases)
+    func `L4: a dependency that is removed while it ends is counted only once`(kind: EdgeKind) async throws {
         try await expectNoFailures { failures in
             let team = ThreadTeam(count: 2)
             for _ in 0..<Rounds.count(ci: 2_000, soak: 100_000) {
@@ -82,8 +82,7 @@ struct RemovedDependencyTests {
         }
     }
 
-    @Test("L4: a dependency can be removed after any number of others were added and removed")
-    func removedOfMany() {
+    @Test func `L4: a dependency can be removed after any number of others were added and removed`() {
         var failures: [String] = []
         for count in 1...40 {
             for lost in 1...count {
@@ -103,8 +102,7 @@ struct RemovedDependencyTests {
         #expect(failures.isEmpty)
     }
 
-    @Test("L6: an operation cannot depend on itself, and still runs after the refused edge")
-    func itself() async throws {
+    @Test func `L6: an operation cannot depend on itself, and still runs after the refused edge`() async throws {
         NoticeHub.install()
         let operation = QuickWork()
         operation.name = "Narcissus"
@@ -120,8 +118,7 @@ struct RemovedDependencyTests {
         #expect(try await operation.run() == 1)
     }
 
-    @Test("L7: an edge that would close a cycle is refused, and all operations run")
-    func cycle() async throws {
+    @Test func `L7: an edge that would close a cycle is refused, and all operations run`() async throws {
         NoticeHub.install()
         let operations = ["A", "B", "C"].map { name in
             let operation = QuickWork()

@@ -98,10 +98,8 @@ struct GroupRaceTests {
         }
     }
 
-    @Test(
-        "A tree of groups that is canceled at a random moment ends once and is freed",
-        arguments: 1...4)
-    func random(part: UInt64) async throws {
+    @Test(arguments: 1...4)
+    func `a tree of groups that is canceled at a random moment ends once and is freed`(part: UInt64) async throws {
         let flaw = try await TestThread.run { () -> String? in
             let team = ThreadTeam(count: 2)
             let first = Rounds.firstSeed &+ part &* 1_000_000

@@ -48,9 +48,9 @@ struct GroupScaleTests {
     }
 
     @Test(
-        "Scenario 25 (taskflow#435): 200 nested groups end on a queue of width 1", arguments: Form.allCases
+        arguments: Form.allCases
     )
-    func deep(form: Form) async throws {
+    func `scenario 25 (taskflow#435): 200 nested groups end on a queue of width 1`(form: Form) async throws {
         let (depth, threads) = try await TestThread.run {
             let (queue, census) = (QueueManager("deep", width: 1), LiveObjects())
             let depth = try {
@@ -66,9 +66,9 @@ struct GroupScaleTests {
     }
 
     @Test(
-        "Scenario 26: 1,000 groups with three children each end on a queue of width 1", arguments: Form.allCases
+        arguments: Form.allCases
     )
-    func wide(form: Form) async throws {
+    func `scenario 26: 1,000 groups with three children each end on a queue of width 1`(form: Form) async throws {
         let (sum, threads, isOver) = try await TestThread.run {
             let queue = QueueManager("wide", width: 1)
             let registrar = ChildRegistrar()
@@ -98,8 +98,7 @@ struct GroupScaleTests {
         #expect(isOver, "several children ran at the same time on a queue of width 1")
     }
 
-    @Test("Scenario 26: 1,000 nested groups that are started without a queue end and are freed")
-    func deepWithoutQueue() async throws {
+    @Test func `scenario 26: 1,000 nested groups that are started without a queue end and are freed`() async throws {
         let census = LiveObjects()
         let depth = try await Self.nested(1_000, .async, census).run()
         let left = try await TestThread.run { census.countAtRest() }
@@ -122,8 +121,7 @@ struct GroupScaleTests {
         return census.track(group)
     }
 
-    @Test("Scenario 26: a tree of groups with many leaves (skynet) runs and is freed")
-    func skynet() async throws {
+    @Test func `scenario 26: a tree of groups with many leaves (skynet) runs and is freed`() async throws {
         let leaves = Rounds.count(ci: 1_000, soak: 100_000) >= 100_000 ? 100_000 : 1_000
         let (sum, left) = try await TestThread.run {
             let (queue, census) = (QueueManager("skynet", width: 2), LiveObjects())
@@ -141,8 +139,8 @@ struct GroupScaleTests {
     /// The course of a deep chain of groups with one child each, on a small stack.
     enum Fate: CaseIterable, Sendable { case freed, cancelledBefore, runs, cancelledWhileItRuns }
 
-    @Test("Scenario 26: a chain of thousands of declared groups needs only a small stack", arguments: Fate.allCases)
-    func chain(fate: Fate) async throws {
+    @Test(arguments: Fate.allCases)
+    func `scenario 26: a chain of thousands of declared groups needs only a small stack`(fate: Fate) async throws {
         let (isRight, left) = try await TestThread.run(stackSize: 512 << 10) {
             let (queue, census) = (QueueManager("chain", width: 1), LiveObjects())
             let isRight = try {
@@ -178,8 +176,7 @@ struct GroupScaleTests {
         #expect(isRight && left == 0)
     }
 
-    @Test("Scenario 26: 10,000 pending children are canceled with their group")
-    func manyChildren() async throws {
+    @Test func `scenario 26: 10,000 pending children are canceled with their group`() async throws {
         let (causes, left) = try await TestThread.run {
             let (queue, census) = (QueueManager("many", width: 2), LiveObjects())
             queue.isSuspended = true

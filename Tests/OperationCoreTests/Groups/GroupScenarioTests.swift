@@ -181,8 +181,8 @@ struct GroupScenarioTests {
         await group.ended()
     }
 
-    @Test("Scenario 25 (taskflow#479): nested groups report a child's error at any depth", arguments: [0, 1, 10, 49])
-    func failsAtDepth(depth: Int) async throws {
+    @Test(arguments: [0, 1, 10, 49])
+    func `scenario 25 (taskflow#479): nested groups report a child's error at any depth`(depth: Int) async throws {
         @Sendable func nested(_ level: Int) -> GroupOperation<Int, GroupFailure> {
             let fails = level == depth
             let body: @Sendable () throws -> Int = {
@@ -209,8 +209,8 @@ struct GroupScenarioTests {
         #expect(queue.counts.unended == 0)
     }
 
-    @Test("Scenario 25 (taskflow#538): a group can be canceled while its children wait for a category")
-    func cancelledWhileWaitingForCategory() async throws {
+    @Test
+    func `scenario 25 (taskflow#538): a group can be canceled while its children wait for a category`() async throws {
         let category = OperationCategory("group scenario 25")
         let holder = HandDriven("holder")
         holder.categories = [category]

@@ -17,12 +17,10 @@ private enum Event: CaseIterable {
 struct LifecycleMachineTests {
     typealias Style = LifecycleMachine.Style
 
-    @Test(
-        "The outcome is decided, reported and ended only once for any sequence of events",
-        arguments: [
-            Style.atOnce, .afterWindDown, .whenBodyReturns,
-        ])
-    func decidedOnce(style: Style) {
+    @Test(arguments: [
+        Style.atOnce, .afterWindDown, .whenBodyReturns,
+    ])
+    func `the outcome is decided, reported and ended only once for any sequence of events`(style: Style) {
         for (before, event, after) in transitions(style: style) {
             if let ending = before.ending {
                 #expect(after.ending == ending, "\(event) changed \(before) to \(after)")
@@ -37,23 +35,19 @@ struct LifecycleMachineTests {
         }
     }
 
-    @Test(
-        "Every reachable state can reach the finished state",
-        arguments: [
-            Style.atOnce, .afterWindDown, .whenBodyReturns,
-        ])
-    func endIsReachable(style: Style) {
+    @Test(arguments: [
+        Style.atOnce, .afterWindDown, .whenBodyReturns,
+    ])
+    func `every reachable state can reach the finished state`(style: Style) {
         for machine in states(style: style) {
             #expect(reachesEnd(machine, style: style), "\(machine) can never end")
         }
     }
 
-    @Test(
-        "Canceling reports the outcome immediately, and finishing reports it unless it is kept",
-        arguments: [
-            Style.atOnce, .afterWindDown, .whenBodyReturns,
-        ])
-    func toldByTheDecider(style: Style) {
+    @Test(arguments: [
+        Style.atOnce, .afterWindDown, .whenBodyReturns,
+    ])
+    func `canceling reports the outcome immediately, and finishing reports it unless it is kept`(style: Style) {
         for machine in states(style: style) where machine.ending == nil {
             var cancelled = machine
             let action = cancelled.cancel(style: style)
@@ -65,20 +59,17 @@ struct LifecycleMachineTests {
         }
     }
 
-    @Test(
-        "The body runs at most once, and never after the outcome is decided",
-        arguments: [
-            Style.atOnce, .afterWindDown, .whenBodyReturns,
-        ])
-    func bodyRunsOnce(style: Style) {
+    @Test(arguments: [
+        Style.atOnce, .afterWindDown, .whenBodyReturns,
+    ])
+    func `the body runs at most once, and never after the outcome is decided`(style: Style) {
         for (before, event, after) in transitions(style: style) where !before.isExecuting && after.isExecuting {
             #expect(before.ending == nil, "\(event) ran the body of \(before)")
             #expect(!before.isStarted, "\(event) ran the body of \(before) again")
         }
     }
 
-    @Test("An error from a dependency rule ignores other dependencies and waits only for the start")
-    func ruleWaitsForNothing() {
+    @Test func `an error from a dependency rule ignores other dependencies and waits only for the start`() {
         for (before, event, after) in transitions(style: .atOnce)
         where event == .failByRule && before.ending == nil && !before.isExecuting {
             #expect(after.ending == .failure && after.ignoresDependencies, "\(before) became \(after)")
@@ -88,16 +79,14 @@ struct LifecycleMachineTests {
         }
     }
 
-    @Test("A synchronous operation never ends while its body runs")
-    func synchronousEndsWithItsBody() {
+    @Test func `a synchronous operation never ends while its body runs`() {
         for (before, event, after) in transitions(style: .whenBodyReturns)
         where before.isExecuting && !after.isExecuting {
             #expect(event == .bodyReturned, "\(event) ended the execution of \(before)")
         }
     }
 
-    @Test("Only an operation that was not started accepts dependencies")
-    func dependenciesBeforeStart() {
+    @Test func `only an operation that was not started accepts dependencies`() {
         for (_, event, after) in transitions(style: .atOnce) where "\(event)".hasPrefix("start") {
             #expect(!after.acceptsDependencies)
         }

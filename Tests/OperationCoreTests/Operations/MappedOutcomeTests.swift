@@ -204,8 +204,8 @@ struct MappedOutcomeTests {
 /// Mapped operations in an `OperationQueue`, which holds the mapped object and not its original.
 @Suite("Foundation's queue: mapped operations", .timeLimit(.minutes(2)))
 struct MappedInFoundationTests {
-    @Test("A mapped operation in an OperationQueue starts its original when ready and leaves the queue")
-    func readiness() async throws {
+    @Test
+    func `a mapped operation in an OperationQueue starts its original when ready and leaves the queue`() async throws {
         for _ in 0..<200 {
             let queue = OperationQueue(), upstream = HandDriven()
             let original = SyncProbe { $0.finish(withResult: OperationQueue.current === queue ? 1 : 0) }
@@ -219,8 +219,7 @@ struct MappedInFoundationTests {
         }
     }
 
-    @Test("Operations mapped from one original in two queues run it once and leave both queues")
-    func twoQueues() async throws {
+    @Test func `operations mapped from one original in two queues run it once and leave both queues`() async throws {
         for _ in 0..<50 {
             let queues = [OperationQueue(), OperationQueue()], areAdded = Gate()
             let original = SyncProbe { operation in
@@ -258,8 +257,7 @@ struct MappedInFoundationTests {
     }
 
     #if !canImport(ObjectiveC)
-        @Test("A mapped operation that is added after its original ended leaves the queue")
-        func late() async throws {
+        @Test func `a mapped operation that is added after its original ended leaves the queue`() async throws {
             let queue = OperationQueue(), original = HandDriven()
             let mapped = original.mapResult { $0 }
             original.startAndFinish(withResult: 1)
@@ -270,8 +268,7 @@ struct MappedInFoundationTests {
         }
     #endif
 
-    @Test("A mapped operation canceled in a suspended queue ends when the queue resumes")
-    func cancelled() async throws {
+    @Test func `a mapped operation canceled in a suspended queue ends when the queue resumes`() async throws {
         let queue = OperationQueue()
         queue.isSuspended = true
         let upstream = HandDriven(), original = HandDriven()
@@ -285,8 +282,7 @@ struct MappedInFoundationTests {
         try await emptied(queue)
     }
 
-    @Test("A plain operation that depends on a mapped operation starts after both ended")
-    func dependents() async throws {
+    @Test func `a plain operation that depends on a mapped operation starts after both ended`() async throws {
         let original = HandDriven()
         let mapped = original.mapResult { $0 }
         let result = EventRecorder<Bool>()

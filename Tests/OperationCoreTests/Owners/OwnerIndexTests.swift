@@ -8,8 +8,7 @@ import Testing
 
 @Suite("The index of owners", .timeLimit(.minutes(Rounds.minutes)))
 struct OwnerIndexTests {
-    @Test("After random insertions and removals, the index agrees with a list of pairs")
-    func agreesWithModel() {
+    @Test func `after random insertions and removals, the index agrees with a list of pairs`() {
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(Rounds.count(ci: 300, soak: 20_000)) {
             var random = SeededGenerator(seed: seed)
             var book = OwnerIndex()
@@ -64,8 +63,7 @@ struct OwnerIndexTests {
         #expect(book.groupCount == 0)
     }
 
-    @Test("With a million entries of 1,000 owners, a lookup visits only the entries of one owner")
-    func scale() {
+    @Test func `with a million entries of 1,000 owners, a lookup visits only the entries of one owner`() {
         let (owners, each) = (1_000, 1_000)
         var book = OwnerIndex()
         let operation = Operation()
@@ -84,8 +82,7 @@ struct OwnerIndexTests {
         #expect(book.visits == each)
     }
 
-    @Test("With 1,000 owners of many operations, canceling one cancels only its own operations")
-    func scaleForReal() async throws {
+    @Test func `with 1,000 owners of many operations, canceling one cancels only its own operations`() async throws {
         let each = Rounds.count(ci: 100, soak: 1_000)
         let counts = try await TestThread.run {
             autoreleasing {

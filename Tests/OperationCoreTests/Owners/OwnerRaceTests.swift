@@ -8,8 +8,8 @@ import Testing
 
 @Suite("Races between owners", .timeLimit(.minutes(Rounds.minutes)))
 struct OwnerRaceTests {
-    @Test("Each operation is either counted as canceled once or succeeds despite concurrent changes")
-    func addingEndingCancelling() async throws {
+    @Test
+    func `each operation is either counted as canceled once or succeeds despite concurrent changes`() async throws {
         let rounds = Rounds.count(ci: 400, soak: 20_000)
         let failure = try await TestThread.run { () -> String? in
             let team = ThreadTeam(count: 8)
@@ -22,8 +22,7 @@ struct OwnerRaceTests {
         #expect(failure == nil)
     }
 
-    @Test("If an owner is freed while operations start, none of its operations stays running")
-    func ownerGoes() async throws {
+    @Test func `if an owner is freed while operations start, none of its operations stays running`() async throws {
         let rounds = Rounds.count(ci: 2_000, soak: 100_000)
         let failure = try await TestThread.run { () -> String? in
             let team = ThreadTeam(count: 8)

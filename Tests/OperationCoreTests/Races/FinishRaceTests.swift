@@ -14,8 +14,7 @@ private final class Raced: AsyncOperation<Int, RaceError>, @unchecked Sendable {
 
 @Suite("Races for the outcome", .timeLimit(.minutes(Rounds.minutes)))
 struct FinishRaceTests {
-    @Test("Eight threads that finish, fail and cancel agree on one outcome with all handlers")
-    func oneOutcome() async throws {
+    @Test func `eight threads that finish, fail and cancel agree on one outcome with all handlers`() async throws {
         let rounds = Rounds.count(ci: 5_000, soak: 100_000)
         NoticeHub.install()
         let failure = try await TestThread.run { () -> String? in
@@ -30,8 +29,7 @@ struct FinishRaceTests {
         if Rounds.isSoak { print("soak: finish race: \(rounds) rounds of 8 threads") }
     }
 
-    @Test("Every thread sees the cause of the first cancellation")
-    func firstCauseWins() async throws {
+    @Test func `every thread sees the cause of the first cancellation`() async throws {
         let rounds = Rounds.count(ci: 3_000, soak: 100_000)
         NoticeHub.install()
         try await expectNoFailures { failures in

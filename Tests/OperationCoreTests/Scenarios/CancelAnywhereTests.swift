@@ -124,8 +124,8 @@ struct CancelAnywhereTests {
         #expect(isRight)
     }
 
-    @Test("TRVSURLSessionOperation#3: every kind of waiter is notified when an operation is canceled")
-    func everybodyIsTold() async throws {
+    @Test
+    func `TRVSURLSessionOperation#3: every kind of waiter is notified when an operation is canceled`() async throws {
         let operation = HeldWork(windsDown: true)
         let (handled, observed) = (Gate(), Gate())
         operation.callbackQueue = DispatchQueue(label: "told")

@@ -118,9 +118,8 @@ struct CancellationScenarioTests {
         #expect(isRight)
     }
 
-    @Test(
-        "Scenario 22 (Alamofire#2340): cancel() inside the success handler has no effect", arguments: [false, true])
-    func cancelInHandler(inQueue: Bool) async throws {
+    @Test(arguments: [false, true])
+    func `scenario 22 (Alamofire#2340): cancel() inside the success handler has no effect`(inQueue: Bool) async throws {
         NoticeHub.install()
         let isRight = try await TestThread.run {
             let callbacks = DispatchQueue(label: "scenario 22")

@@ -40,8 +40,8 @@ enum ClosurePlace: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
 @Suite("Scenario: long chains of operations that capture each other in closures", .timeLimit(.minutes(2)))
 struct CapturedChainTests {
-    @Test("A chain that is released without having run is freed on a small stack", arguments: ClosurePlace.allCases)
-    func release(place: ClosurePlace) async throws {
+    @Test(arguments: ClosurePlace.allCases)
+    func `a chain that is released without having run is freed on a small stack`(place: ClosurePlace) async throws {
         let length = Rounds.count(ci: 30_000, soak: 1_000_000)
         let isFreed = try await TestThread.run(stackSize: 512 << 10) { () -> Bool in
             let source = HandDriven(), last = Gate()

@@ -50,8 +50,7 @@ struct LifetimeScenarioTests {
         other.finish(withResult: 1)
     }
 
-    @Test("Scenario 14 (ProcedureKit#720): a graph that was never started is freed with everything it holds")
-    func unusedGraph() {
+    @Test func `scenario 14 (ProcedureKit#720): a graph that was never started is freed with everything it holds`() {
         let census = LiveObjects()
         autoreleasing {
             let first = census.track(ClosureOperation { 1 })

@@ -99,8 +99,7 @@ struct QueueScenarioTests {
         #expect(isDone)
     }
 
-    @Test("Queuer#19: operations of a queue run at the same time on Linux too")
-    func parallel() async throws {
+    @Test func `Queuer#19: operations of a queue run at the same time on Linux too`() async throws {
         let isParallel = try await TestThread.run {
             let queue = OperationQueue()
             queue.maxConcurrentOperationCount = 2

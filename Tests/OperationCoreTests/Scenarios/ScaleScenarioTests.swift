@@ -13,8 +13,8 @@ private let smallStack = 512 << 10
 struct ScaleScenarioTests {
     private let length = Rounds.count(ci: 30_000, soak: 1_000_000)
 
-    @Test("Scenario 26 (HPX#1613): a long chain is built, started manually, canceled halfway and freed")
-    func halfCancelled() async throws {
+    @Test
+    func `scenario 26 (HPX#1613): a long chain is built, started manually, canceled halfway and freed`() async throws {
         let length = Rounds.count(ci: 100_000, soak: 1_000_000)
         let freed = Arrivals(length)
         let counts = try await TestThread.run(stackSize: smallStack) {
@@ -36,8 +36,7 @@ struct ScaleScenarioTests {
         #expect(freed.missingCount == 0)
     }
 
-    @Test("Scenario 26: a long chain that is started in reverse order runs to its end")
-    func startedBackwards() async throws {
+    @Test func `scenario 26: a long chain that is started in reverse order runs to its end`() async throws {
         let length = length
         let freed = Arrivals(length)
         let isDone = try await TestThread.run(stackSize: smallStack) {
@@ -80,8 +79,7 @@ struct ScaleScenarioTests {
         #expect(try await TestThread.run { freed.haveAllCome() })
     }
 
-    @Test("Scenario 26: one operation before and one after many operations run in order")
-    func fan() async throws {
+    @Test func `scenario 26: one operation before and one after many operations run in order`() async throws {
         let length = length
         let isDone = try await TestThread.run(stackSize: smallStack) {
             let (first, last) = (HeldWork(), QuickWork())
@@ -103,8 +101,8 @@ struct ScaleScenarioTests {
 
     #if os(macOS) || os(Linux)
         // Runs in a separate process, because an error would overflow the stack.
-        @Test("Scenario 26: a cancellation propagates along a long chain, and its causes are freed")
-        func cancellationHandedOn() async throws {
+        @Test
+        func `scenario 26: a cancellation propagates along a long chain, and its causes are freed`() async throws {
             await #expect(processExitsWith: .success) {
                 let length = Rounds.count(ci: 20_000, soak: 1_000_000)
                 let isDone = try await TestThread.run(stackSize: smallStack) {

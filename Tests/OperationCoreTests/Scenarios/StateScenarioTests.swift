@@ -23,8 +23,8 @@ struct StateScenarioTests {
         #expect(seen == Array(Self.life[position...]))
     }
 
-    @Test("swift#59363 (KVO .initial): an observer that starts during changes sees all remaining states")
-    func unbroken() async throws {
+    @Test
+    func `swift#59363 (KVO .initial): an observer that starts during changes sees all remaining states`() async throws {
         let rounds = Rounds.count(ci: 1_000, soak: 100_000)
         var broken = 0
         for _ in 0..<rounds {
@@ -44,8 +44,7 @@ struct StateScenarioTests {
         #expect(broken == 0)
     }
 
-    @Test("An observer sees the cancellation of an operation that was not started as the last state")
-    func cancelledEarly() async {
+    @Test func `an observer sees the cancellation of an operation that was not started as the last state`() async {
         let operation = HeldWork()
         var states = operation.states.makeAsyncIterator()
         operation.cancel()

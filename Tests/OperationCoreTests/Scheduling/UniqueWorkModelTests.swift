@@ -10,8 +10,7 @@ private final class Piece {}
 
 @Suite("Model of unique work", .timeLimit(.minutes(Rounds.minutes)))
 struct UniqueWorkModelTests {
-    @Test("The table agrees with a list for each key after any arrivals and departures")
-    func agreesWithModel() {
+    @Test func `the table agrees with a list for each key after any arrivals and departures`() {
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(Rounds.count(ci: 1_500, soak: 100_000)) {
             if let failure = run(seed) {
                 Issue.record("seed \(seed): \(failure)")
@@ -90,8 +89,7 @@ struct UniqueWorkModelTests {
         }
     }
 
-    @Test("Operations added concurrently with all policies run one at a time per key, and all end")
-    func races() async throws {
+    @Test func `operations added concurrently with all policies run one at a time per key, and all end`() async throws {
         let rounds = Rounds.count(ci: 200, soak: 10_000)
         NoticeHub.install()
         let failure = try await TestThread.run { () -> String? in

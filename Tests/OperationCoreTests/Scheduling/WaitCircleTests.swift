@@ -41,8 +41,8 @@ struct WaitCircleTests {
         return operation
     }
 
-    @Test("A body that waits for its own operation gets an error", arguments: StartingWay.allCases)
-    func ownOperation(way: StartingWay) async throws {
+    @Test(arguments: StartingWay.allCases)
+    func `a body that waits for its own operation gets an error`(way: StartingWay) async throws {
         let (errors, reference, starter) = (EventRecorder<any Error>(), Reference<Closure>(), Starter(way))
         let operation = catching("own", errors) { _ = try reference.operation?.startAndWait() }
         reference.operation = operation
@@ -56,8 +56,7 @@ struct WaitCircleTests {
         #expect(isCircle(errors.events[0], "own", "own"))
     }
 
-    @Test("A TaskOperation that awaits itself gets an error and is not canceled")
-    func ownTask() async throws {
+    @Test func `a TaskOperation that awaits itself gets an error and is not canceled`() async throws {
         let reference = Reference<Body>()
         let operation = Body {
             do {
@@ -71,8 +70,7 @@ struct WaitCircleTests {
         #expect(try await operation.run() == 1)
     }
 
-    @Test("A shared run that requests its own key gets an error, directly or through another key")
-    func ownKey() async throws {
+    @Test func `a shared run that requests its own key gets an error, directly or through another key`() async throws {
         let (errors, shared) = (EventRecorder<any Error>(), SharedOperations<String, Int, any Error>())
         let onThread = { @Sendable in
             catching("run on thread", errors) {
@@ -95,8 +93,7 @@ struct WaitCircleTests {
         #expect(errors.count == 2 && errors.events.allSatisfy { isCircle($0, "run ") })
     }
 
-    @Test("A child at any depth that waits for its own group gets an error")
-    func ownGroup() async throws {
+    @Test func `a child at any depth that waits for its own group gets an error`() async throws {
         let errors = EventRecorder<any Error>()
         let reference = Reference<GroupOperation<(Int, Int), GroupFailure>>()
         let onThread = catching("child", errors) { _ = try reference.operation?.startAndWait() }
@@ -112,8 +109,7 @@ struct WaitCircleTests {
         #expect(errors.events.count == 2 && errors.events.allSatisfy { isCircle($0, "group") })
     }
 
-    @Test("A task in one of many groups that awaits their outer group gets an error")
-    func manyGroups() async throws {
+    @Test func `a task in one of many groups that awaits their outer group gets an error`() async throws {
         let errors = EventRecorder<any Error>()
         let reference = Reference<GroupOperation<[[Int]], GroupFailure>>()
         let groups = (0..<100).map { number in
@@ -132,8 +128,7 @@ struct WaitCircleTests {
         #expect(errors.events.count == 1 && errors.events.allSatisfy { isCircle($0, "around many") })
     }
 
-    @Test("A group's body that waits for the group, directly or through a child, gets an error")
-    func bodyOfGroup() async throws {
+    @Test func `a group's body that waits for the group, directly or through a child, gets an error`() async throws {
         let (errors, reference) = (EventRecorder<any Error>(), Reference<GroupOperation<Int, GroupFailure>>())
         let child = Closure { 1 }
         let group = GroupOperation<Int, GroupFailure>(synchronous: { group in
@@ -153,8 +148,7 @@ struct WaitCircleTests {
         child.start()
     }
 
-    @Test("If two bodies wait for each other, at least one of them gets an error")
-    func twoBodies() async throws {
+    @Test func `if two bodies wait for each other, at least one of them gets an error`() async throws {
         let (queue, errors) = (QueueManager("two bodies", width: 2), EventRecorder<any Error>())
         let (reference, gates) = (Reference<Closure>(), [Gate(), Gate()])
         let first = catching("first", errors) {
@@ -175,8 +169,8 @@ struct WaitCircleTests {
         #expect(errors.events.allSatisfy { isCircle($0, "first") || isCircle($0, "second") })
     }
 
-    @Test("A circular wait through a body, a dependency, a mapped operation and a category is detected")
-    func longCircle() async throws {
+    @Test
+    func `a circular wait through a body, a dependency, a mapped operation and a category is detected`() async throws {
         let (errors, category) = (EventRecorder<any Error>(), OperationCategory("held"))
         let (queue, reference, gate) = (QueueManager("long circle"), Reference<Closure>(), Gate())
         let holder = catching("holder", errors) {
@@ -199,8 +193,7 @@ struct WaitCircleTests {
         #expect(errors.events.count == 1 && isCircle(errors.events[0], "wanting", "holder"))
     }
 
-    @Test("Waiting for an operation that needs a category held by the waiter or its group throws")
-    func category() async throws {
+    @Test func `waiting for an operation that needs a category held by the waiter or its group throws`() async throws {
         let (errors, category) = (EventRecorder<any Error>(), OperationCategory("its own"))
         @Sendable func wanting() -> Closure {
             let operation = Closure { 1 }
@@ -227,8 +220,7 @@ struct WaitCircleTests {
         #expect(isCircle(errors.events[0], "holder") && isCircle(errors.events[1], "child"))
     }
 
-    @Test("If two bodies hold a category of two and wait for it again, one gets an error")
-    func categoryForTwo() async throws {
+    @Test func `if two bodies hold a category of two and wait for it again, one gets an error`() async throws {
         let (errors, category) = (EventRecorder<any Error>(), OperationCategory("for two", limit: 2))
         let (queue, gate) = (QueueManager("for two", width: 2), Gate())
         let holders = [0, 1].map { number in
@@ -258,8 +250,8 @@ struct WaitCircleTests {
         await queue.drained()
     }
 
-    @Test("If two groups hold a category that their children need, a child is canceled and both end")
-    func groupsAndCategoryForTwo() async throws {
+    @Test
+    func `if two groups hold a category that their children need, a child is canceled and both end`() async throws {
         let category = OperationCategory("for two groups", limit: 2)
         let first = HandDriven("before both")
         let children = [0, 1].map { _ in
@@ -285,8 +277,8 @@ struct WaitCircleTests {
         case startAndWait, perform, performElsewhere, waitUntilFinished
     }
 
-    @Test("A circular wait that arises while a body already waits is detected later", arguments: Call.allCases)
-    private func laterCircle(call: Call) async throws {
+    @Test(arguments: Call.allCases)
+    private func `a circular wait that arises while a body already waits is detected later`(call: Call) async throws {
         let (clock, errors) = (ManualClock(), EventRecorder<any Error>())
         let hold = HandDriven("hold"), awaited = Closure { 1 }
         let name = "awaited by \(call)"
@@ -332,8 +324,7 @@ struct WaitCircleTests {
         await awaited.ended()
     }
 
-    @Test("A circular wait through a category that is requested after a delay is detected later")
-    func laterCategory() async throws {
+    @Test func `a circular wait through a category that is requested after a delay is detected later`() async throws {
         let (clock, errors) = (ManualClock(), EventRecorder<any Error>())
         let category = OperationCategory("wanted later")
         let inner = Closure { 1 }
@@ -351,8 +342,7 @@ struct WaitCircleTests {
         await holder.ended()
     }
 
-    @Test("A later check leaves no timer even if the previous timer fired while it was set")
-    func earlyTimer() async throws {
+    @Test func `a later check leaves no timer even if the previous timer fired while it was set`() async throws {
         let clock = HookClock(), awaited = HandDriven("awaited")
         awaited.clock = clock
         awaited.start()
@@ -368,8 +358,7 @@ struct WaitCircleTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test("A circular wait of 500 operations is detected later")
-    func largeCircle() async throws {
+    @Test func `a circular wait of 500 operations is detected later`() async throws {
         let (clock, errors) = (ManualClock(), EventRecorder<any Error>())
         let chain = (0..<500).map { _ in Closure { 1 } }
         for (earlier, later) in zip(chain, chain.dropFirst()) { later.addDependency(earlier) }
@@ -386,8 +375,7 @@ struct WaitCircleTests {
         await body.ended()
     }
 
-    @Test("A fail rule that waits for a sibling gets an error")
-    func failureRule() async throws {
+    @Test func `a fail rule that waits for a sibling gets an error`() async throws {
         let errors = EventRecorder<any Error>()
         let bad = HandDriven("bad"), first = HandDriven("first"), second = HandDriven("second")
         let wait: @Sendable (HandDriven) -> Flaw = { other in
@@ -405,8 +393,7 @@ struct WaitCircleTests {
         second.start()
     }
 
-    @Test("A circular wait in a call that cannot throw is reported as a notice and by explain")
-    func notice() async throws {
+    @Test func `a circular wait in a call that cannot throw is reported as a notice and by explain`() async throws {
         let queue = QueueManager("noticed", width: 2)
         let dependent = Closure { 1 }
         dependent.name = "dependent of its waiter"
@@ -429,8 +416,7 @@ struct WaitCircleTests {
         #expect(try await waiter.value == 2)
     }
 
-    @Test("Waits that can end cause no error and no notice")
-    func harmless() async throws {
+    @Test func `waits that can end cause no error and no notice`() async throws {
         let (queue, errors) = (QueueManager("harmless", width: 2), EventRecorder<any Error>())
         let upstream = Closure { 1 }, awaited = Closure { 2 }
         awaited.addDependency(upstream)

@@ -92,8 +92,8 @@ struct WidthCircleTests {
         if call != .scope { #expect(last.outcome?.result == 3) }
     }
 
-    @Test("A wait that cannot end, in a call that cannot throw, is reported as a notice", arguments: [true, false])
-    func notice(isBlocking: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `a wait that cannot end, in a call that cannot throw, is reported as a notice`(isBlocking: Bool) async throws {
         let errors = EventRecorder<any Error>()
         let last = named("last of \(isBlocking)", Closure { 3 })
         let notices = NoticeHub.recorder(for: "last of \(isBlocking)")
@@ -114,8 +114,7 @@ struct WidthCircleTests {
         #expect(await ends(group))
     }
 
-    @Test("A grandchild that waits for the next child of the outer group gets an error")
-    func nested() async throws {
+    @Test func `a grandchild that waits for the next child of the outer group gets an error`() async throws {
         let errors = EventRecorder<any Error>()
         let last = named("last", Closure { 3 })
         let inTask = catching("in a task", errors) { _ = try await last.value }
@@ -132,8 +131,7 @@ struct WidthCircleTests {
         #expect(last.outcome?.result == 3)
     }
 
-    @Test("The body of an inner group that runs a child of the outer group gets an error")
-    func innerBody() async throws {
+    @Test func `the body of an inner group that runs a child of the outer group gets an error`() async throws {
         let last = named("last", Closure { 3 })
         let group = GroupOperation<Int, GroupFailure>(width: 1) { outer in
             let inner = GroupOperation<Int, GroupFailure> { _ in
@@ -179,8 +177,8 @@ struct WidthCircleTests {
         #expect(isCircle(failure, "map", "page"))
     }
 
-    @Test("A child that waits while another child can still end gets no error", arguments: Call.allCases)
-    func harmless(call: Call) async throws {
+    @Test(arguments: Call.allCases)
+    func `a child that waits while another child can still end gets no error`(call: Call) async throws {
         let (errors, clock) = (EventRecorder<any Error>(), ManualClock())
         let other = HandDriven("other")
         let last = named("last", Closure { 3 })
@@ -200,8 +198,7 @@ struct WidthCircleTests {
         #expect(errors.events.isEmpty && last.outcome?.result == 3 && clock.pendingCount == 0)
     }
 
-    @Test("A waiting child of a suspended group gets no error if the group can resume")
-    func suspended() async throws {
+    @Test func `a waiting child of a suspended group gets no error if the group can resume`() async throws {
         let (errors, clock) = (EventRecorder<any Error>(), ManualClock())
         let gate = Gate()
         let last = named("last", Closure { 3 })
@@ -225,8 +222,7 @@ struct WidthCircleTests {
         #expect(errors.events.isEmpty && last.outcome?.result == 3)
     }
 
-    @Test("A waiting child gets no error if its sibling only waits for a suspended queue")
-    func suspendedQueue() async throws {
+    @Test func `a waiting child gets no error if its sibling only waits for a suspended queue`() async throws {
         let (errors, clock) = (EventRecorder<any Error>(), ManualClock())
         let gate = Gate(), queue = QueueManager("suspended", width: 1)
         let last = named("last", Closure { 3 }), second = HandDriven("second")
@@ -251,8 +247,8 @@ struct WidthCircleTests {
         #expect(errors.events.isEmpty && last.outcome?.result == 3)
     }
 
-    @Test("A circular wait that arises while a task already waits is detected later", arguments: [true, false])
-    func later(isEnded: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `a circular wait that arises while a task already waits is detected later`(isEnded: Bool) async throws {
         let (errors, clock) = (EventRecorder<any Error>(), ManualClock())
         let name = "last, later \(isEnded)"
         let last = named(name, Closure { 3 })

@@ -10,8 +10,7 @@ import Testing
 struct AdmissionLifetimeTests {
     private let census = LiveObjects()
 
-    @Test("An operation that is freed while it waits for a category leaves the line")
-    func category() async throws {
+    @Test func `an operation that is freed while it waits for a category leaves the line`() async throws {
         let category = OperationCategory("freed")
         let holder = HandDriven("holder"), next = HandDriven("next")
         holder.categories = [category]
@@ -30,8 +29,7 @@ struct AdmissionLifetimeTests {
         next.finish(withResult: 1)
     }
 
-    @Test("An operation that is freed while it waits for its throttle key leaves no timer")
-    func throttle() {
+    @Test func `an operation that is freed while it waits for its throttle key leaves no timer`() {
         let clock = ManualClock()
         let registry = OperationThrottle(clock: clock)
         let first = HandDriven("first")
@@ -46,8 +44,7 @@ struct AdmissionLifetimeTests {
         #expect(census.count == 0 && clock.pendingCount == 0 && registry.waitingCount(of: "freed") == 0)
     }
 
-    @Test("Freeing an operation while its condition is evaluated cancels the task of the condition")
-    func condition() async {
+    @Test func `freeing an operation while its condition is evaluated cancels the task of the condition`() async {
         let asked = Gate(), stopped = Gate()
         do {
             let operation = census.track(HandDriven("freed"))
@@ -67,8 +64,7 @@ struct AdmissionLifetimeTests {
         #expect(census.count == 0)
     }
 
-    @Test("Objects that a condition captured are freed when the operation ends or is freed")
-    func captures() async throws {
+    @Test func `objects that a condition captured are freed when the operation ends or is freed`() async throws {
         do {
             let operation = census.track(HandDriven("ended"))
             let witness = census.track(Witness())
@@ -93,10 +89,8 @@ struct AdmissionLifetimeTests {
         #expect(left == 0, "\(census.types)")
     }
 
-    @Test(
-        "Many operations that wait for a category are canceled and freed",
-        arguments: [StartingWay.byHand, .queueManager])
-    func many(way: StartingWay) async throws {
+    @Test(arguments: [StartingWay.byHand, .queueManager])
+    func `many operations that wait for a category are canceled and freed`(way: StartingWay) async throws {
         let count = Rounds.count(ci: 10_000, soak: 100_000)
         let category = OperationCategory("crowded")
         let holder = HandDriven("holder")

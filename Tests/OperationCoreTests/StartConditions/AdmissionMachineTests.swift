@@ -19,8 +19,8 @@ struct AdmissionMachineTests {
         return machine
     }
 
-    @Test("The required steps are taken in order", arguments: subsets)
-    fileprivate func order(steps: [Step]) {
+    @Test(arguments: subsets)
+    fileprivate func `the required steps are taken in order`(steps: [Step]) {
         var machine = AdmissionMachine()
         var action = machine.seek(steps.reversed(), epoch: 7)
         for step in steps {
@@ -33,8 +33,8 @@ struct AdmissionMachineTests {
         #expect(machine.isStale(epoch: 8) && !machine.isStale(epoch: 7))
     }
 
-    @Test("An answer to another step or of another round has no effect", arguments: subsets)
-    fileprivate func strayAnswers(steps: [Step]) {
+    @Test(arguments: subsets)
+    fileprivate func `an answer to another step or of another round has no effect`(steps: [Step]) {
         for granted in 0...steps.count {
             let before = Self.machine(steps, granted: granted)
             for step in Step.allCases {
@@ -51,8 +51,8 @@ struct AdmissionMachineTests {
         }
     }
 
-    @Test("Withdrawing at any step returns all requested steps once", arguments: subsets)
-    fileprivate func withdrawal(steps: [Step]) {
+    @Test(arguments: subsets)
+    fileprivate func `withdrawing at any step returns all requested steps once`(steps: [Step]) {
         for granted in 0...steps.count {
             var machine = Self.machine(steps, granted: granted)
             let round = machine.round
@@ -69,8 +69,7 @@ struct AdmissionMachineTests {
         }
     }
 
-    @Test("Categories are requested after the delay when the machine is called, and can be yielded")
-    func calls() {
+    @Test func `categories are requested after the delay when the machine is called, and can be yielded`() {
         var machine = AdmissionMachine()
         _ = machine.seek(Step.allCases, epoch: 7, isDelayed: true)
         let round = machine.round
@@ -99,8 +98,7 @@ struct AdmissionMachineTests {
         #expect(next == .take(.categories))
     }
 
-    @Test("A late call does not hide that the categories were granted")
-    func lateCall() {
+    @Test func `a late call does not hide that the categories were granted`() {
         var machine = AdmissionMachine()
         _ = machine.seek([.categories], epoch: 0)
         let round = machine.round

@@ -53,8 +53,7 @@ struct AdmissionOrderTests {
         #expect(await eventually { category.holders.isEmpty && registry.runner(of: "order") == nil })
     }
 
-    @Test("The start delay comes before the categories")
-    func delay() {
+    @Test func `the start delay comes before the categories`() {
         let clock = ManualClock()
         let category = OperationCategory("delayed")
         let operation = HandDriven()
@@ -68,8 +67,8 @@ struct AdmissionOrderTests {
         operation.finish(withResult: 1)
     }
 
-    @Test("A deadline that passes while an operation waits for a category ends it", arguments: StartingWay.allCases)
-    func deadline(way: StartingWay) async throws {
+    @Test(arguments: StartingWay.allCases)
+    func `a deadline that passes while an operation waits for a category ends it`(way: StartingWay) async throws {
         let clock = ManualClock()
         let category = OperationCategory("deadline")
         let holder = HandDriven("holder"), operation = HandDriven("operation")
@@ -88,8 +87,8 @@ struct AdmissionOrderTests {
         holder.finish(withResult: 1)
     }
 
-    @Test("With many operations that have a condition, each handler is called once and none is lost")
-    func none() async throws {
+    @Test
+    func `with many operations that have a condition, each handler is called once and none is lost`() async throws {
         let count = Rounds.count(ci: 20_000, soak: 1_000_000)
         let manager = QueueManager("conditions", width: 4)
         let told = EventRecorder<Int>()

@@ -8,8 +8,7 @@ import Testing
 
 @Suite("Races during admission", .timeLimit(.minutes(Rounds.minutes)))
 struct AdmissionRaceTests {
-    @Test("A dependency added during admission or cancellation is awaited or refused, never lost")
-    func dependencyAgainstAdmission() async throws {
+    @Test func `a dependency added during admission or cancellation is awaited or refused, never lost`() async throws {
         let rounds = Rounds.count(ci: 3_000, soak: 300_000)
         NoticeHub.install()
         let failure = try await TestThread.run { () -> String? in
@@ -23,8 +22,7 @@ struct AdmissionRaceTests {
         if Rounds.isSoak { print("soak: admission race: \(rounds) rounds of 4 threads") }
     }
 
-    @Test("Concurrent ends, starts, cancellations and clock ticks run one operation at a time")
-    func throttle() async throws {
+    @Test func `concurrent ends, starts, cancellations and clock ticks run one operation at a time`() async throws {
         let rounds = Rounds.count(ci: 3_000, soak: 300_000)
         NoticeHub.install()
         let failure = try await TestThread.run { () -> String? in

@@ -7,8 +7,8 @@ import Testing
 
 @Suite("A line that any element can leave", .timeLimit(.minutes(3)))
 struct ArrivalLineTests {
-    @Test("A line behaves like an array for random insertions and removals", arguments: UInt64(0)..<20)
-    func likeAnArray(seed: UInt64) {
+    @Test(arguments: UInt64(0)..<20)
+    func `a line behaves like an array for random insertions and removals`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var line = ArrivalLine<Int>()
         var model: [Int] = []
@@ -31,8 +31,7 @@ struct ArrivalLineTests {
         }
     }
 
-    @Test("Repeated insertions and removals do not increase memory use")
-    func bounded() {
+    @Test func `repeated insertions and removals do not increase memory use`() {
         var line = ArrivalLine<Int>()
         line.append(-1)
         for element in 0..<10_000 {

@@ -25,8 +25,7 @@ private final class Machine {
 
 @Suite("Holders and waiters of categories", .timeLimit(.minutes(3)))
 struct CategoryMachineTests {
-    @Test("A category is held by as many as its limit allows, and the others follow in order")
-    func limit() {
+    @Test func `a category is held by as many as its limit allows, and the others follow in order`() {
         let machine = Machine()
         #expect(machine.ask(1, "a", limit: 2) && machine.ask(2, "a", limit: 2))
         #expect(!machine.ask(3, "a", limit: 2) && !machine.ask(4, "a", limit: 2))
@@ -35,8 +34,7 @@ struct CategoryMachineTests {
         #expect(machine.leave(3) == [] && machine.leave(4) == [] && machine.isEmpty)
     }
 
-    @Test("A waiter for two categories is not overtaken in the free category")
-    func headOfLine() {
+    @Test func `a waiter for two categories is not overtaken in the free category`() {
         let machine = Machine()
         #expect(machine.ask(1, "a") && !machine.ask(2, "a", "b"))
         #expect(!machine.ask(3, "b"))
@@ -44,8 +42,7 @@ struct CategoryMachineTests {
         #expect(machine.leave(2) == [3])
     }
 
-    @Test("When a waiter leaves the line, the waiters behind it get their turn")
-    func leavingTheLine() {
+    @Test func `when a waiter leaves the line, the waiters behind it get their turn`() {
         let machine = Machine()
         #expect(machine.ask(1, "a") && !machine.ask(2, "a", "b") && !machine.ask(3, "b") && !machine.ask(4, "a"))
         #expect(machine.leave(2) == [3])
@@ -53,16 +50,14 @@ struct CategoryMachineTests {
         #expect(machine.leave(1) == [4])
     }
 
-    @Test("A turn in one line can give further waiters a turn in another line")
-    func chainOfTurns() {
+    @Test func `a turn in one line can give further waiters a turn in another line`() {
         let machine = Machine()
         #expect(machine.ask(1, "a") && !machine.ask(2, for: [.init("a", limit: 1), .init("b", limit: 2)]))
         #expect(!machine.ask(3, "b", limit: 2))
         #expect(machine.leave(1).sorted() == [2, 3])
     }
 
-    @Test("Repeated requests, a second leave and an empty request are handled")
-    func oddities() {
+    @Test func `repeated requests, a second leave and an empty request are handled`() {
         let machine = Machine()
         #expect(machine.ask(1, "a") && machine.ask(1, "a") && !machine.ask(2, "a") && !machine.ask(2, "a"))
         #expect(machine.leave(1) == [2] && machine.leave(1) == [])
@@ -70,8 +65,7 @@ struct CategoryMachineTests {
         #expect(machine.ask(3, "z", limit: -5) && !machine.ask(4, "z", limit: -5))
     }
 
-    @Test("100,000 waiters in one line are served in order")
-    func longLine() {
+    @Test func `100,000 waiters in one line are served in order`() {
         let machine = Machine()
         #expect(machine.ask(0, "a"))
         for party in 1...100_000 { _ = machine.ask(party, "a") }

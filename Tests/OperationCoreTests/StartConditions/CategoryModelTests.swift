@@ -38,8 +38,7 @@ private struct SlowModel {
 
 @Suite("Categories against a slow model", .timeLimit(.minutes(Rounds.minutes)))
 struct CategoryModelTests {
-    @Test("In random schedules, permits are conserved, limits hold and waiters are served in order")
-    func randomSchedules() {
+    @Test func `in random schedules, permits are conserved, limits hold and waiters are served in order`() {
         let schedules = Rounds.count(ci: 300, soak: 25_000)
         var steps = 0
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(schedules) {

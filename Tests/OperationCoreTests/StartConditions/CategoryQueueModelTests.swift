@@ -42,8 +42,7 @@ private final class Source: Sendable {}
 
 @Suite("Categories of several queues in seeded schedules", .timeLimit(.minutes(Rounds.minutes)))
 struct CategoryQueueModelTests {
-    @Test("In random schedules, limits hold, every holder has a slot and no turn is lost")
-    func schedules() {
+    @Test func `in random schedules, limits hold, every holder has a slot and no turn is lost`() {
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(Rounds.count(ci: 400, soak: 20_000)) {
             if let failure = schedule(seed: seed) {
                 Issue.record("seed \(seed): \(failure)")

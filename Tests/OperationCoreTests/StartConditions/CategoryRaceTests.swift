@@ -40,8 +40,7 @@ extension Locked where Value == Int {
 
 @Suite("Races for a category", .timeLimit(.minutes(Rounds.minutes)))
 struct CategoryRaceTests {
-    @Test("When the holder ends while waiters are canceled, each waiter is granted or canceled")
-    func releaseAgainstCancel() async throws {
+    @Test func `when the holder ends while waiters are canceled, each waiter is granted or canceled`() async throws {
         let rounds = Rounds.count(ci: 3_000, soak: 1_000_000)
         NoticeHub.install()
         let failure = try await TestThread.run { () -> String? in

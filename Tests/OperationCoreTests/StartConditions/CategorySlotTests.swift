@@ -31,8 +31,7 @@ struct CategorySlotTests {
         return operation
     }
 
-    @Test("A body and an operation waiting for its slot do not deadlock over a category")
-    func noDeadlock() async throws {
+    @Test func `a body and an operation waiting for its slot do not deadlock over a category`() async throws {
         let narrow = QueueManager("narrow", width: 1), other = QueueManager("other")
         let awaited = closure(1), behind = closure(2)
         let hasBegun = Gate(), mayContinue = Gate()
@@ -78,8 +77,8 @@ struct CategorySlotTests {
         #expect(await eventually { category.waitingCount == 0 })
     }
 
-    @Test("An operation does not hold its category during its start delay", arguments: StartingWay.allCases)
-    func delay(way: StartingWay) async throws {
+    @Test(arguments: StartingWay.allCases)
+    func `an operation does not hold its category during its start delay`(way: StartingWay) async throws {
         let (clock, starter) = (ManualClock(), Starter(way))
         let delayed = driven("delayed"), stranger = driven("stranger")
         delayed.clock = clock
@@ -96,8 +95,7 @@ struct CategorySlotTests {
         delayed.finish(withResult: 1)
     }
 
-    @Test("A category that becomes free while a queue is suspended goes to operations outside")
-    func suspendedMeanwhile() async throws {
+    @Test func `a category that becomes free while a queue is suspended goes to operations outside`() async throws {
         let queue = QueueManager("suspended")
         let holder = driven("holder"), waiting = driven("waiting"), stranger = driven("stranger")
         holder.start()
@@ -115,8 +113,7 @@ struct CategorySlotTests {
         waiting.finish(withResult: 1)
     }
 
-    @Test("An operation refused its category with a slot can be canceled without a started event")
-    func canceledWhileHeld() async throws {
+    @Test func `an operation refused its category with a slot can be canceled without a started event`() async throws {
         let queue = QueueManager("refusing", width: 1)
         var updates = queue.events.makeAsyncIterator()
         let filler = try await busy(queue)
@@ -139,8 +136,7 @@ struct CategorySlotTests {
         #expect(lines.contains { $0.hasSuffix("held waiting") } && !lines.contains { $0.contains("started waiting") })
     }
 
-    @Test("An operation is not starved if others take its category whenever it has a slot")
-    func noStarvation() async throws {
+    @Test func `an operation is not starved if others take its category whenever it has a slot`() async throws {
         let narrow = QueueManager("starving", width: 1), other = QueueManager("eager", width: 2)
         let isOver = Locked(false)
         // Each body adds the next operation before it ends, so that the slot and the category always have a waiter.
@@ -165,8 +161,7 @@ struct CategorySlotTests {
         #expect(await eventually { category.holders.isEmpty && category.waitingCount == 0 })
     }
 
-    @Test("An operation refused its category keeps its turn in the queue")
-    func keepsTurn() throws {
+    @Test func `an operation refused its category keeps its turn in the queue`() throws {
         let workers = ManualWorkers()
         let queue = workers.makeQueue("long", width: 1)
         let began = Locked<[Int]>([])
@@ -187,8 +182,7 @@ struct CategorySlotTests {
         #expect(began.withLock { $0 } == Array(0...20))
     }
 
-    @Test("A stream of operations outside queues does not starve a queued operation of a category")
-    func stream() async throws {
+    @Test func `a stream of operations outside queues does not starve a queued operation of a category`() async throws {
         let queue = QueueManager("waits", width: 1), eager = OperationQueue()
         eager.maxConcurrentOperationCount = 2
         let isOver = Locked(false), category = category
@@ -208,8 +202,8 @@ struct CategorySlotTests {
         #expect(await eventually { category.holders.isEmpty && category.waitingCount == 0 })
     }
 
-    @Test("A child that needs a category held by its group is canceled with the cause waitsForItself")
-    func heldByGroup() async throws {
+    @Test
+    func `a child that needs a category held by its group is canceled with the cause waitsForItself`() async throws {
         let child = closure(1)
         let group = GroupOperation.all([GroupOperation.all([child])])
         group.name = "group"
@@ -220,8 +214,7 @@ struct CategorySlotTests {
         #expect(await eventually { category.holders.isEmpty && category.waitingCount == 0 })
     }
 
-    @Test("A child of a suspended group does not keep the category from others of its queue")
-    func suspendedGroup() async throws {
+    @Test func `a child of a suspended group does not keep the category from others of its queue`() async throws {
         let queue = QueueManager("of a group")
         let holder = driven("holder"), child = driven("child"), next = driven("next")
         holder.start()

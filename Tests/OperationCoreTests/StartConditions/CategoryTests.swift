@@ -14,8 +14,8 @@ struct CategoryTests {
         return operation
     }
 
-    @Test("The limit of a category holds, and the next operation starts when one ends", arguments: StartingWay.allCases)
-    func limit(way: StartingWay) async throws {
+    @Test(arguments: StartingWay.allCases)
+    func `the limit of a category holds, and the next operation starts when one ends`(way: StartingWay) async throws {
         let category = OperationCategory("two seats", limit: 2)
         let starter = Starter(way)
         let operations = (0..<5).map { driven("\($0)", category) }
@@ -36,8 +36,7 @@ struct CategoryTests {
         #expect(category.holders.isEmpty && category.waitingCount == 0)
     }
 
-    @Test("A category is shared by operations in both kinds of queues and outside queues")
-    func acrossQueues() async throws {
+    @Test func `a category is shared by operations in both kinds of queues and outside queues`() async throws {
         let category = OperationCategory("shared")
         let starters = StartingWay.allCases.map(Starter.init)
         let operations = StartingWay.allCases.map { driven($0.rawValue, category) }
@@ -53,8 +52,7 @@ struct CategoryTests {
         }
     }
 
-    @Test("An operation with free categories starts on the thread that starts it")
-    func atOnce() {
+    @Test func `an operation with free categories starts on the thread that starts it`() {
         let operation = driven("at once", OperationCategory("free"), OperationCategory("also free", limit: 3))
         operation.start()
         #expect(operation.calls.events == ["main"])
@@ -84,8 +82,7 @@ struct CategoryTests {
         #expect(await eventually { first.holders.isEmpty && second.holders.isEmpty })
     }
 
-    @Test("A canceled holder keeps its categories until it has wound down")
-    func windingDown() async throws {
+    @Test func `a canceled holder keeps its categories until it has wound down`() async throws {
         let category = OperationCategory("slow to leave")
         let holder = HandDriven("holder", windsDown: true)
         holder.categories = [category]
@@ -99,8 +96,7 @@ struct CategoryTests {
         next.finish(withResult: 1)
     }
 
-    @Test("An operation that waits for a slot holds no category and can get a dependency")
-    func dependencyBeforeSlot() async throws {
+    @Test func `an operation that waits for a slot holds no category and can get a dependency`() async throws {
         let category = OperationCategory("both want it")
         let manager = QueueManager("busy", width: 1)
         let busy = HandDriven("busy")
@@ -123,8 +119,8 @@ struct CategoryTests {
         #expect(category.holders.isEmpty && category.waitingCount == 0)
     }
 
-    @Test("A limit below 1 counts as 1, and a duplicate category counts once", arguments: [0, -1, Int.min])
-    func badInput(limit: Int) async {
+    @Test(arguments: [0, -1, Int.min])
+    func `a limit below 1 counts as 1, and a duplicate category counts once`(limit: Int) async {
         let category = OperationCategory("odd", limit: limit)
         #expect(category.limit == 1)
         let operation = driven("operation", category, category)
@@ -134,8 +130,7 @@ struct CategoryTests {
         operation.finish(withResult: 1)
     }
 
-    @Test("admissionStanding reports the category that an operation waits for")
-    func standing() async {
+    @Test func `admissionStanding reports the category that an operation waits for`() async {
         let category = OperationCategory("asked")
         let holder = driven("holder", category), waiter = driven("waiter", category)
         holder.start()
@@ -184,8 +179,7 @@ struct CategoryTests {
         #expect(await eventually { categories.allSatisfy { $0.holders.isEmpty && $0.waitingCount == 0 } })
     }
 
-    @Test("10,000 operations that wait for one category run in order")
-    func longLine() async throws {
+    @Test func `10,000 operations that wait for one category run in order`() async throws {
         let category = OperationCategory("line")
         let order = EventRecorder<Int>()
         let holder = driven("holder", category)

@@ -133,8 +133,7 @@ struct CategoryWaitTests {
         }
     }
 
-    @Test("A constant stream of operations outside queues does not starve a queued operation")
-    func stream() {
+    @Test func `a constant stream of operations outside queues does not starve a queued operation`() {
         seeds { seed in
             var traffic = Traffic(seed: seed, delays: [5, nil])
             _ = traffic.come([0], in: nil)
@@ -150,8 +149,7 @@ struct CategoryWaitTests {
         }
     }
 
-    @Test("An operation that needs two categories is not starved by operations that need one")
-    func twoCategories() {
+    @Test func `an operation that needs two categories is not starved by operations that need one`() {
         seeds { seed in
             var traffic = Traffic(seed: seed, delays: [5, 0, 0])
             _ = (traffic.come([0], in: 1), traffic.come([1], in: 2))
@@ -167,8 +165,7 @@ struct CategoryWaitTests {
         }
     }
 
-    @Test("A long-held category does not slow down another category needed together with it")
-    func longHolder() {
+    @Test func `a long-held category does not slow down another category needed together with it`() {
         seeds { seed in
             var traffic = Traffic(seed: seed, delays: [1, 0])
             (traffic.shortest, traffic.longest) = (1_000_000, 1_000_000)
@@ -187,8 +184,7 @@ struct CategoryWaitTests {
         }
     }
 
-    @Test("If many queues need one category, few wait with a slot and all are served")
-    func manyQueues() {
+    @Test func `if many queues need one category, few wait with a slot and all are served`() {
         var traffic = Traffic(seed: Rounds.firstSeed, delays: Array(repeating: 3, count: 300))
         for queue in 0..<300 { _ = traffic.come([0], in: queue) }
         for _ in 0..<6_000 where traffic.served < 300 { traffic.tick() }
@@ -196,8 +192,7 @@ struct CategoryWaitTests {
         #expect(traffic.mostSeated <= 20)
     }
 
-    @Test("In random traffic, no waiting operation is overtaken too often")
-    func random() {
+    @Test func `in random traffic, no waiting operation is overtaken too often`() {
         seeds { seed in
             var random = SeededGenerator(seed: seed)
             var traffic = Traffic(seed: seed, delays: [0, 3, 6, nil])

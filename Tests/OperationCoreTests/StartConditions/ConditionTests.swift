@@ -21,8 +21,8 @@ struct ConditionTests {
         }
     }
 
-    @Test("Conditions are evaluated after the last dependency and before the body", arguments: StartingWay.allCases)
-    func order(way: StartingWay) async throws {
+    @Test(arguments: StartingWay.allCases)
+    func `conditions are evaluated after the last dependency and before the body`(way: StartingWay) async throws {
         let events = EventRecorder<String>()
         let upstream = HandDriven("upstream")
         let operation = ClosureOperation<Void, Never> { events.record("body") }
@@ -57,10 +57,8 @@ struct ConditionTests {
                 == "The operation was canceled because its condition \"network\" failed: there is none.")
     }
 
-    @Test(
-        "Canceling an operation while its condition is evaluated ends it immediately",
-        arguments: StartingWay.allCases)
-    func cancellation(way: StartingWay) async throws {
+    @Test(arguments: StartingWay.allCases)
+    func `canceling an operation while its condition is evaluated ends it immediately`(way: StartingWay) async throws {
         let events = EventRecorder<String>()
         let asked = Gate(), stopped = Gate()
         let operation = ClosureOperation<Void, Never> { events.record("body") }
@@ -102,8 +100,8 @@ struct ConditionTests {
         never.open()
     }
 
-    @Test("In a QueueManager, conditions are evaluated again after a dependency that is added meanwhile")
-    func dependencyAddedInQueue() async throws {
+    @Test
+    func `in a QueueManager, conditions are evaluated again after a dependency that is added meanwhile`() async throws {
         let events = EventRecorder<String>()
         let gate = Gate()
         let late = HandDriven("late")
@@ -120,8 +118,7 @@ struct ConditionTests {
         #expect(events.events == ["condition", "late ends", "condition", "body"])
     }
 
-    @Test("A failed verdict from before the last dependency ended is ignored")
-    func outdatedFailure() async throws {
+    @Test func `a failed verdict from before the last dependency ended is ignored`() async throws {
         let gate = Gate(), asked = Gate()
         let late = HandDriven("late")
         let operation = ClosureOperation<Int, Never> { 1 }
@@ -140,8 +137,7 @@ struct ConditionTests {
         #expect(operation.outcome?.word == "success 1")
     }
 
-    @Test("Outside queues, a dependency added during the evaluation is refused")
-    func dependencyAddedByHand() async throws {
+    @Test func `outside queues, a dependency added during the evaluation is refused`() async throws {
         let gate = Gate(), asked = Gate()
         let operation = ClosureOperation<Int, Never> { 1 }
         operation.addCondition("condition") { _ in
@@ -160,8 +156,7 @@ struct ConditionTests {
         #expect(operation.outcome?.word == "success 1")
     }
 
-    @Test("A waiting condition takes no slot of a QueueManager but one of an OperationQueue")
-    func slots() async throws {
+    @Test func `a waiting condition takes no slot of a QueueManager but one of an OperationQueue`() async throws {
         let gate = Gate()
         let held = ClosureOperation<Void, Never> {}
         held.addCondition("gate") { _ in
@@ -194,8 +189,7 @@ struct ConditionTests {
         #expect(events.events == ["first", "second"])
     }
 
-    @Test("Conditions, categories and throttles set after the start have no effect and report notices")
-    func tooLate() async {
+    @Test func `conditions, categories and throttles set after the start have no effect and report notices`() async {
         let notices = NoticeHub.recorder(for: "late condition")
         let operation = HandDriven("late condition")
         operation.start()
@@ -214,8 +208,7 @@ struct CombinedConditionTests {
     private let bad = OperationCondition("bad") { _ in .failed("it is bad") }
     private let context = OperationCondition.Context(operation: "test", dependencies: [])
 
-    @Test("and, or, not, all and any combine verdicts and names")
-    func combinators() async {
+    @Test func `and, or, not, all and any combine verdicts and names`() async {
         #expect(await good.and(good).evaluate(context) == .satisfied)
         #expect(await good.and(bad).evaluate(context) == .failed("it is bad"))
         #expect(await bad.or(good).evaluate(context) == .satisfied)
@@ -227,8 +220,7 @@ struct CombinedConditionTests {
         #expect(good.and(bad).name == "good and bad" && OperationCondition.not(good).name == "not good")
     }
 
-    @Test("Combined conditions skip the evaluation of conditions that cannot change the verdict")
-    func shortcuts() async {
+    @Test func `combined conditions skip the evaluation of conditions that cannot change the verdict`() async {
         let seen = EventRecorder<String>()
         let watched = OperationCondition("watched") { _ in
             seen.record("seen")
@@ -239,14 +231,12 @@ struct CombinedConditionTests {
         #expect(seen.count == 0)
     }
 
-    @Test("Combining 100,000 conditions does not overflow the stack")
-    func many() async {
+    @Test func `combining 100,000 conditions does not overflow the stack`() async {
         let all = OperationCondition.all(Array(repeating: good, count: 100_000))
         #expect(await all.evaluate(context) == .satisfied)
     }
 
-    @Test("dependenciesSucceeded and noDependencyCancelled check the outcomes of dependencies")
-    func readyOnes() async throws {
+    @Test func `dependenciesSucceeded and noDependencyCancelled check the outcomes of dependencies`() async throws {
         let failed = HandDriven("failed"), cancelled = HandDriven("cancelled"), fine = HandDriven("fine")
         for upstream in [failed, cancelled, fine] { upstream.start() }
         failed.finish(withError: .first)
@@ -264,8 +254,8 @@ struct CombinedConditionTests {
         #expect(await verdicts(cancelled) == [.failed("cancelled was canceled"), .failed("cancelled was canceled")])
     }
 
-    @Test("The conditions of an operation see its finished dependencies", arguments: StartingWay.allCases)
-    func inOperation(way: StartingWay) async throws {
+    @Test(arguments: StartingWay.allCases)
+    func `the conditions of an operation see its finished dependencies`(way: StartingWay) async throws {
         let upstream = HandDriven("upstream")
         let operation = ClosureOperation<Int, Never> { 1 }
         operation.addCondition(.dependenciesSucceeded)

@@ -32,8 +32,7 @@ private final class Machine {
 
 @Suite("The time at which a key may run again", .timeLimit(.minutes(3)))
 struct ThrottleMachineTests {
-    @Test("The interval is counted from the end of the last run")
-    func fromTheEnd() {
+    @Test func `the interval is counted from the end of the last run`() {
         let machine = Machine()
         #expect(machine.nextRun(0) == nil)
         #expect(machine.ask(1, .drop, 0).answer == .granted)
@@ -46,8 +45,7 @@ struct ThrottleMachineTests {
         #expect(machine.ask(4, .drop, 70).answer == .granted)
     }
 
-    @Test("Waiting runs start in order, each after the interval of the previous run")
-    func waiting() {
+    @Test func `waiting runs start in order, each after the interval of the previous run`() {
         let machine = Machine()
         for party in 1...3 { #expect(machine.ask(party, .wait, 0).answer == (party == 1 ? .granted : .waits)) }
         #expect(machine.alarm == nil)
@@ -60,8 +58,7 @@ struct ThrottleMachineTests {
         #expect(reply.granted == 3 && reply.answer == .waits)
     }
 
-    @Test("A replacing request replaces all waiting runs")
-    func replacing() {
+    @Test func `a replacing request replaces all waiting runs`() {
         let machine = Machine()
         for party in 1...3 { _ = machine.ask(party, .wait, 0) }
         #expect(machine.ask(4, .replace, 1).replaced == [2, 3])
@@ -69,8 +66,7 @@ struct ThrottleMachineTests {
         #expect(machine.leave(2, hasRun: false, 1) == nil && machine.waiting == [4])
     }
 
-    @Test("A run that leaves before it ran leaves the key unchanged")
-    func withoutRun() {
+    @Test func `a run that leaves before it ran leaves the key unchanged`() {
         let machine = Machine()
         for party in 1...3 { _ = machine.ask(party, .wait, 0) }
         #expect(machine.leave(2, hasRun: false, 1) == nil && machine.waiting == [3])
@@ -78,8 +74,7 @@ struct ThrottleMachineTests {
         #expect(machine.leave(3, hasRun: false, 1) == nil && machine.count == 0)
     }
 
-    @Test("A negative interval counts as zero, and an infinite interval never ends")
-    func extremes() {
+    @Test func `a negative interval counts as zero, and an infinite interval never ends`() {
         let machine = Machine()
         _ = machine.ask(1, .wait, 0, interval: .seconds(-5))
         #expect(machine.ask(2, .wait, 0).answer == .waits)
@@ -90,8 +85,7 @@ struct ThrottleMachineTests {
         #expect(machine.nextRun(2, key: "other") == .distantFuture)
     }
 
-    @Test("Free keys are removed")
-    func forgetting() {
+    @Test func `free keys are removed`() {
         let machine = Machine()
         for number in 0..<10_000 {
             _ = machine.ask(number, .drop, number, interval: .seconds(1), key: "key \(number)")

@@ -21,8 +21,7 @@ private struct SlowModel {
 
 @Suite("Throttling against a slow model", .timeLimit(.minutes(Rounds.minutes)))
 struct ThrottleModelTests {
-    @Test("In random schedules, runs of a key never overlap and never start early")
-    func randomSchedules() {
+    @Test func `in random schedules, runs of a key never overlap and never start early`() {
         let schedules = Rounds.count(ci: 500, soak: 25_000)
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(schedules) {
             guard let failure = schedule(seed: seed) else { continue }

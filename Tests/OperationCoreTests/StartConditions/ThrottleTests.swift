@@ -33,8 +33,8 @@ struct ThrottleTests {
         #expect(await eventually { registry.runner(of: "feed") !== operation })
     }
 
-    @Test("An early operation is dropped with the time from which it may run", arguments: StartingWay.allCases)
-    func drop(way: StartingWay) async throws {
+    @Test(arguments: StartingWay.allCases)
+    func `an early operation is dropped with the time from which it may run`(way: StartingWay) async throws {
         let starter = Starter(way)
         let first = driven("first", .drop), second = driven("second", .drop), third = driven("third", .drop)
         #expect(first.nextRun == nil)
@@ -55,8 +55,8 @@ struct ThrottleTests {
         await finish(third)
     }
 
-    @Test("While an operation runs, no other operation with its key starts", arguments: StartingWay.allCases)
-    func whileRunning(way: StartingWay) async throws {
+    @Test(arguments: StartingWay.allCases)
+    func `while an operation runs, no other operation with its key starts`(way: StartingWay) async throws {
         let starter = Starter(way)
         let first = driven("first", .wait), dropped = driven("dropped", .drop), second = driven("second", .wait)
         try await run(first, starter)
@@ -78,10 +78,8 @@ struct ThrottleTests {
         await finish(second)
     }
 
-    @Test(
-        "Waiting operations run in order, each after the interval of the previous one",
-        arguments: StartingWay.allCases)
-    func wait(way: StartingWay) async throws {
+    @Test(arguments: StartingWay.allCases)
+    func `waiting operations run in order, each after the interval of the previous one`(way: StartingWay) async throws {
         let starter = Starter(way)
         let operations = (0..<4).map { driven("\($0)", .wait) }
         for (number, operation) in operations.enumerated() {
@@ -98,8 +96,8 @@ struct ThrottleTests {
         #expect(registry.nextRun(of: "feed") == nil && clock.pendingCount == 0)
     }
 
-    @Test("A replacing operation replaces the waiting operation", arguments: StartingWay.allCases)
-    func replace(way: StartingWay) async throws {
+    @Test(arguments: StartingWay.allCases)
+    func `a replacing operation replaces the waiting operation`(way: StartingWay) async throws {
         let starter = Starter(way)
         let first = driven("first", .replace), second = driven("second", .replace), third = driven("third", .replace)
         try await run(first, starter)
@@ -116,8 +114,8 @@ struct ThrottleTests {
         await finish(third)
     }
 
-    @Test("Canceling a waiting operation leaves no timer behind", arguments: StartingWay.allCases)
-    func cancelled(way: StartingWay) async throws {
+    @Test(arguments: StartingWay.allCases)
+    func `canceling a waiting operation leaves no timer behind`(way: StartingWay) async throws {
         let starter = Starter(way)
         let first = driven("first", .wait), second = driven("second", .wait)
         try await run(first, starter)
@@ -131,8 +129,7 @@ struct ThrottleTests {
         #expect(second.calls.events == [])
     }
 
-    @Test("An operation that never started does not count as a run")
-    func withoutRun() async throws {
+    @Test func `an operation that never started does not count as a run`() async throws {
         let category = OperationCategory("held")
         let holder = HandDriven("holder"), first = driven("first", .drop), second = driven("second", .drop)
         holder.categories = [category]
@@ -150,8 +147,7 @@ struct ThrottleTests {
         #expect(registry.nextRun(of: "feed") == at(60))
     }
 
-    @Test("An operation that is canceled while executing counts as a run")
-    func cancelledRun() {
+    @Test func `an operation that is canceled while executing counts as a run`() {
         let first = driven("first", .drop)
         first.start()
         clock.advance(to: at(10))
@@ -159,8 +155,7 @@ struct ThrottleTests {
         #expect(registry.nextRun(of: "feed") == at(70))
     }
 
-    @Test("Keys and throttles are independent, and operations without a rule are not throttled")
-    func apart() {
+    @Test func `keys and throttles are independent, and operations without a rule are not throttled`() {
         let first = driven("first", .drop), other = HandDriven(), elsewhere = HandDriven(), plain = HandDriven()
         other.throttle = .init(key: "other", interval: .seconds(60), in: registry)
         elsewhere.throttle = .init(key: "feed", interval: .seconds(60), in: OperationThrottle(clock: clock))
@@ -174,8 +169,7 @@ struct ThrottleTests {
         #expect(other.throttle?.interval == .seconds(60) && other.nextRun == at(60))
     }
 
-    @Test("The shared throttle of the process works with the system clock")
-    func systemClock() async {
+    @Test func `the shared throttle of the process works with the system clock`() async {
         let key = "ThrottleTests.systemClock"
         let first = ClosureOperation<Int, Never> { 1 }, second = ClosureOperation<Int, Never> { 2 }
         first.throttle = .init(key: key, interval: .milliseconds(20), early: .wait)

@@ -7,8 +7,7 @@ import Testing
 
 @Suite("Attempts, retries and token refreshes in random order", .timeLimit(.minutes(Rounds.minutes)))
 struct AttemptExplorationTests {
-    @Test("In any order of events, each operation ends once and uses no old token")
-    func exploration() {
+    @Test func `in any order of events, each operation ends once and uses no old token`() {
         let count = Rounds.count(ci: 3_000, soak: 100_000)
         var (refreshes, sends, outcomes) = (0, 0, [String: Int]())
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(count) {

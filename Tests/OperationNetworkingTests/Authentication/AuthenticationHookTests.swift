@@ -31,8 +31,7 @@ struct AuthenticationHookTests {
         #expect(bench.asked.events == ["old", "new"])
     }
 
-    @Test("An event handler that blocks does not delay the operations")
-    func handlerBlocks() async throws {
+    @Test func `an event handler that blocks does not delay the operations`() async throws {
         let bench = try TokenBench(), done = DispatchSemaphore(value: 0)
         let authenticator = bench.authenticator(change: { options in
             options.eventHandler = { [events = bench.events] event in
@@ -45,8 +44,7 @@ struct AuthenticationHookTests {
         _ = await bench.events.events(atLeast: 3)
     }
 
-    @Test("Events are reported in the order in which they happen")
-    func order() async throws {
+    @Test func `events are reported in the order in which they happen`() async throws {
         let bench = try TokenBench(), isFailing = Shared(false)
         let authenticator = bench.authenticatorForOneThatWaits {
             if isFailing.value { throw Refusal() }
@@ -63,8 +61,7 @@ struct AuthenticationHookTests {
         #expect(events.map(\.version) == [1, 1, 2, 2, 2, 2, 2])
     }
 
-    @Test("Two realms whose refreshes need each other do not deadlock")
-    func mutualNeed() async throws {
+    @Test func `two realms whose refreshes need each other do not deadlock`() async throws {
         let bench = try TokenBench()
         bench.server.route("GET", "/a-token") { $0["Authorization"] == "Bearer b" ? .text("new") : .status(401) }
         bench.server.route("GET", "/b-token") { _ in .text("b") }
@@ -83,8 +80,7 @@ struct AuthenticationHookTests {
         realms.value = []
     }
 
-    @Test("A task left by the refresh of a released realm waits for a new realm")
-    func realmsByNumber() async throws {
+    @Test func `a task left by the refresh of a released realm waits for a new realm`() async throws {
         let bench = try TokenBench(), goOn = Gate()
         let leftBehind = Shared<Task<Bool, any Error>?>(nil), address = Shared<ObjectIdentifier?>(nil)
         do {
@@ -117,8 +113,7 @@ struct AuthenticationHookTests {
         return true
     }
 
-    @Test("A task that outlives its refresh gets credentials like any other task")
-    func taskLeftBehind() async throws {
+    @Test func `a task that outlives its refresh gets credentials like any other task`() async throws {
         let bench = try TokenBench(), continues = Gate(), left = Shared<Task<String, any Error>?>(nil)
         let later = Shared<Authenticator<String>?>(nil)
         let authenticator = bench.authenticator(refresh: {

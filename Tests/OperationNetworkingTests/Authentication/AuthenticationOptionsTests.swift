@@ -20,8 +20,7 @@ struct AuthenticationOptionsTests {
 
     private func mayPass(_ error: any Error) -> Bool { AuthenticationOptions.standard.mayPass(error) }
 
-    @Test("Network errors, full queues, cancellations and server failures are temporary")
-    func passing() throws {
+    @Test func `network errors, full queues, cancellations and server failures are temporary`() throws {
         let queue = QueueManager("full")
         queue.isSuspended = true
         queue.capacity = 1
@@ -40,8 +39,7 @@ struct AuthenticationOptionsTests {
         for error in errors { #expect(mayPass(error), "\(error)") }
     }
 
-    @Test("Rejections by the service and unknown errors are permanent")
-    func final() {
+    @Test func `rejections by the service and unknown errors are permanent`() {
         let errors: [any Error] = [
             error(.unacceptableStatus, status: 400), error(.unacceptableStatus, status: 401), Refusal(),
             OperationFailure<NetworkError>.failed(error(.unacceptableStatus, status: 400)),

@@ -9,8 +9,7 @@ import Testing
 /// Tests a realm, a list of paused operations, two queues and a server on real threads.
 @Suite("Authentication under random events", .timeLimit(.minutes(Rounds.minutes)))
 struct AuthenticationStormTests {
-    @Test("Under random events, every operation finishes, and none is left waiting")
-    func storm() async throws {
+    @Test func `under random events, every operation finishes, and none is left waiting`() async throws {
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(Rounds.count(ci: 4, soak: 400)) {
             let bench = try TokenBench()
             do {

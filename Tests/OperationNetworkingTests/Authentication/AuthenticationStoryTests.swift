@@ -13,8 +13,7 @@ import Testing
 /// Authentication together with retry, suspension, deadlines, bodies and queues.
 @Suite("Authentication with retry, suspension, deadlines and queues", .timeLimit(.minutes(1)))
 struct AuthenticationStoryTests {
-    @Test("Waiting for a token costs neither a retry attempt nor budget, and appears in the log")
-    func retry() async throws {
+    @Test func `waiting for a token costs neither a retry attempt nor budget, and appears in the log`() async throws {
         let bench = try TokenBench(), served = Locked(0)
         bench.server.route("GET", "/") { request in
             guard request["Authorization"] == "Bearer new" else { return .status(401) }
@@ -50,8 +49,7 @@ struct AuthenticationStoryTests {
         #expect(error?.attempts.map(\.pause) == [nil, .zero, nil])
     }
 
-    @Test("Each waiting operation runs its whole adaptation again after the refresh")
-    func adaptation() async throws {
+    @Test func `each waiting operation runs its whole adaptation again after the refresh`() async throws {
         let bench = try TokenBench(), refreshes = Gate()
         let authenticator = bench.authenticator(refresh: refreshes.opening("new"))
         let operations = (0..<2).map { _ in
@@ -70,8 +68,8 @@ struct AuthenticationStoryTests {
         #expect(rounds == ["1", "2", "2"])
     }
 
-    @Test("An upload with a one-shot body fails after a rejection, and the token is still refreshed")
-    func oneShotBody() async throws {
+    @Test
+    func `an upload with a one-shot body fails after a rejection, and the token is still refreshed`() async throws {
         let bench = try TokenBench()
         bench.server.route("PUT", "/") { _ in .status(401) }
         let body = RequestBody.stream(InputStream(data: Data("once".utf8)))
@@ -90,8 +88,7 @@ struct AuthenticationStoryTests {
         #expect(bench.server.requests.last?["Authorization"] == "Bearer new")
     }
 
-    @Test("The idempotency key stays the same when a rejected request is sent again")
-    func idempotencyKey() async throws {
+    @Test func `the idempotency key stays the same when a rejected request is sent again`() async throws {
         let bench = try TokenBench()
         bench.server.route("POST", "/") { $0["Authorization"] == "Bearer new" ? .text("Hello") : .status(401) }
         let operation = bench.bench.watched(
@@ -108,8 +105,7 @@ struct AuthenticationStoryTests {
         #expect(bench.server.requests.allSatisfy { $0.text == "x" })
     }
 
-    @Test("An operation that waits for a token respects suspension and its deadline")
-    func control() async throws {
+    @Test func `an operation that waits for a token respects suspension and its deadline`() async throws {
         let bench = try TokenBench(), refreshes = Gate()
         let authenticator = bench.authenticator(
             "old", change: { $0.refreshTimeout = .seconds(1000) },
@@ -137,8 +133,7 @@ struct AuthenticationStoryTests {
         try await bench.bench.checkNothingIsLeft()
     }
 
-    @Test("The attempt timeout does not run while the request waits for a token")
-    func attemptTime() async throws {
+    @Test func `the attempt timeout does not run while the request waits for a token`() async throws {
         let bench = try TokenBench(), refreshes = Gate()
         let authenticator = bench.authenticator(
             nil, change: { $0.refreshTimeout = .seconds(1000) },
@@ -155,8 +150,7 @@ struct AuthenticationStoryTests {
         #expect(operation.attemptCount == 1)
     }
 
-    @Test("Operations that wait for a token free their slots, and explain names the reason")
-    func places() async throws {
+    @Test func `operations that wait for a token free their slots, and explain names the reason`() async throws {
         let bench = try TokenBench(), refreshes = Gate()
         bench.server.route("GET", "/free") { _ in .text("free") }
         let authenticator = bench.authenticator(
@@ -179,8 +173,7 @@ struct AuthenticationStoryTests {
         #expect(kinds.prefix(1) == [.credentialCame] && kinds.contains(.refreshBegan) && kinds.contains(.released))
     }
 
-    @Test("An operation that waits before its next attempt frees its slot")
-    func backingOff() async throws {
+    @Test func `an operation that waits before its next attempt frees its slot`() async throws {
         let bench = try OperationBench(), clock = ManualClock()
         bench.server.route("GET", "/") { $0.number == 0 ? .status(503) : .text("Hello") }
         let queue = QueueManager("api", width: 1)

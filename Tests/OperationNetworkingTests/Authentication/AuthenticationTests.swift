@@ -42,8 +42,7 @@ struct AuthenticationTests {
         try await bench.bench.checkNothingIsLeft()
     }
 
-    @Test("A thousand requests wait for a refresh that fails: all fail after that one refresh")
-    func thousand() async throws {
+    @Test func `a thousand requests wait for a refresh that fails: all fail after that one refresh`() async throws {
         let bench = try TokenBench(), refreshes = Gate()
         let authenticator = bench.authenticator(refresh: {
             await refreshes.passage()
@@ -133,8 +132,7 @@ struct AuthenticationTests {
         }
     }
 
-    @Test("Two realms refresh independently of each other")
-    func twoRealms() async throws {
+    @Test func `two realms refresh independently of each other`() async throws {
         let benches = [try TokenBench(), try TokenBench()], gates = [Gate(), Gate()]
         let authenticators = zip(benches, gates).map { bench, gate in
             bench.authenticator(
@@ -162,8 +160,8 @@ struct AuthenticationTests {
         #expect(benches.map(\.asked.events.count) == [1, 1])
     }
 
-    @Test("A 401 with the refreshed token fails the operation with an error that contains the response")
-    func secondRejection() async throws {
+    @Test
+    func `a 401 with the refreshed token fails the operation with an error that contains the response`() async throws {
         let bench = try TokenBench()
         let authenticator = bench.authenticatorForOneThatWaits { "wrong" }
         let error = await failure(of: bench.operation(authenticator))
@@ -175,8 +173,8 @@ struct AuthenticationTests {
         #expect(bench.asked.events == ["old"])
     }
 
-    @Test("A late 401 for a token that was refreshed meanwhile is replayed without another refresh")
-    func lateRejection() async throws {
+    @Test
+    func `a late 401 for a token that was refreshed meanwhile is replayed without another refresh`() async throws {
         let bench = try TokenBench(), lateAnswer = Gate()
         bench.serve("/late") { _ in .status(401).after(lateAnswer) }
         let authenticator = bench.authenticator()
@@ -189,8 +187,7 @@ struct AuthenticationTests {
         #expect(bench.server.counts.heads == 4)
     }
 
-    @Test("A token that expires soon is refreshed before a request is sent with it")
-    func proactive() async throws {
+    @Test func `a token that expires soon is refreshed before a request is sent with it`() async throws {
         let bench = try TokenBench()
         bench.good.value = "old"
         let authenticator = bench.authenticator(lifetime: { _ in .seconds(3600) }, refresh: { "new" })
@@ -202,8 +199,7 @@ struct AuthenticationTests {
         #expect(bench.asked.events == ["old"])
     }
 
-    @Test("Requests of the refresh itself do not wait for the refresh, even from the same base")
-    func exemption() async throws {
+    @Test func `requests of the refresh itself do not wait for the refresh, even from the same base`() async throws {
         let bench = try TokenBench()
         bench.server.route("GET", "/token") { _ in .json("[\"new\"]") }
         bench.server.route("GET", "/album") { $0["Authorization"] == "Bearer new" ? .json("[1]") : .status(401) }
@@ -220,8 +216,7 @@ struct AuthenticationTests {
         #expect(bench.server.requests[1]["Authorization"] == nil)
     }
 
-    @Test("No token is sent to an origin outside the realm, and its 401 starts no refresh")
-    func otherPlaces() async throws {
+    @Test func `no token is sent to an origin outside the realm, and its 401 starts no refresh`() async throws {
         let bench = try TokenBench(), other = try TokenBench()
         let authenticator = bench.authenticator(change: { $0.origins = [bench.server.url("/")] })
         #expect(await failure(of: other.operation(authenticator))?.code == .unacceptableStatus)
@@ -263,8 +258,8 @@ struct AuthenticationTests {
         #expect(try await bench.operation(authenticator).run() == "Hello")
     }
 
-    @Test("Without a refresh function, operations wait until a token is set or the wait is given up")
-    func fromOutside() async throws {
+    @Test
+    func `without a refresh function, operations wait until a token is set or the wait is given up`() async throws {
         let bench = try TokenBench()
         var options = AuthenticationOptions()
         options.eventHandler = { [events = bench.events] in events.record($0) }

@@ -9,8 +9,7 @@ import Testing
 
 @Suite("Rejections with an incomplete body", .timeLimit(.minutes(1)))
 struct DrippingRejectionTests {
-    @Test("The stalled body of a rejection is awaited for two seconds, not counting suspensions")
-    func dripping() async throws {
+    @Test func `the stalled body of a rejection is awaited for two seconds, not counting suspensions`() async throws {
         let bench = try TokenBench()
         bench.serve { _ in LoopbackAnswer(.head(401, ["Content-Length": "10"]), .send("Hello"), .stallForever) }
         bench.serve("/rule") { _ in

@@ -8,8 +8,7 @@ import Testing
 
 @Suite("Late rejections and repeated checks", .timeLimit(.minutes(1)))
 struct LateRejectionTests {
-    @Test("A late rejection of a timed-out attempt does not reject the token of the next attempt")
-    func timedOutAttempt() async throws {
+    @Test func `a late rejection of a timed-out attempt does not reject the token of the next attempt`() async throws {
         let bench = try TokenBench(), slow = SlowReader(), server = ModelServer()
         let authenticator = bench.authenticator()
         let operation = NetworkDataOperation(url: bench.server.url("/"), urlSession: server) { data, _ in data.count }
@@ -43,8 +42,8 @@ struct LateRejectionTests {
         #expect(try await operation.value == 2)
     }
 
-    @Test("The rejection rule is evaluated once per response, also for a download", arguments: [401, 200])
-    func askedOnce(status: Int) async throws {
+    @Test(arguments: [401, 200])
+    func `the rejection rule is evaluated once per response, also for a download`(status: Int) async throws {
         let bench = try TokenBench(), folder = try TemporaryFolder(), count = Shared(0)
         bench.server.route("GET", "/file") { request in
             request["Authorization"] == "Bearer new" ? .text("Hello") : .status(status).with("X-Key", "expired")
@@ -70,8 +69,7 @@ struct LateRejectionTests {
         #expect(count.value == 3)
     }
 
-    @Test("The error of a failed refresh is released while no lock is held")
-    func remembersErrors() async throws {
+    @Test func `the error of a failed refresh is released while no lock is held`() async throws {
         let bench = try TokenBench(), gone = Gate()
         let itself = Shared<Authenticator<String>?>(nil)
         let results = EventRecorder<Int>()

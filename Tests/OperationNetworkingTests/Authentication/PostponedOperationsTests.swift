@@ -49,8 +49,8 @@ struct PostponedOperationsTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("Operations that run again wait for a slot in their own queue, also if they are paused again")
-    func ownQueue() async throws {
+    @Test
+    func `operations that run again wait for a slot in their own queue, also if they are paused again`() async throws {
         let bench = try bench(), queue = QueueManager("only", width: 1)
         let operations = operations(3, bench)
         try queue.add(operations)
@@ -63,8 +63,7 @@ struct PostponedOperationsTests {
         #expect(queue.counts.finished == 3)
     }
 
-    @Test("A single paused operation can be failed")
-    func single() async throws {
+    @Test func `a single paused operation can be failed`() async throws {
         let bench = try bench()
         let operations = operations(2, bench)
         for operation in operations { operation.start() }
@@ -78,8 +77,7 @@ struct PostponedOperationsTests {
         await operations[1].ended()
     }
 
-    @Test("Paused operations can be canceled, failed with their original error, or paused again")
-    func ends() async throws {
+    @Test func `paused operations can be canceled, failed with their original error, or paused again`() async throws {
         let bench = try bench()
         do {
             var operations = operations(3, bench)
@@ -107,8 +105,7 @@ struct PostponedOperationsTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("All operations of a base use its list of paused operations")
-    func service() async throws {
+    @Test func `all operations of a base use its list of paused operations`() async throws {
         let bench = try bench()
         bench.server.route("GET", "/album") { $0["X-Receipt"] == "1" ? .json("[1]") : .status(402) }
         var base = NetworkBase(bench.server.url("/"))

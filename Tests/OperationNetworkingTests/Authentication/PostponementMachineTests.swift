@@ -9,8 +9,7 @@ import Testing
 struct PostponementMachineTests {
     typealias Play = PostponementPlay
 
-    @Test("Each event in each state gives the result in the table")
-    func table() {
+    @Test func `each event in each state gives the result in the table`() {
         let states: [(name: String, make: () -> Play)] = [
             ("absent", { Play() }),
             ("valid", { Play.valid() }),
@@ -64,8 +63,7 @@ struct PostponementMachineTests {
         }
     }
 
-    @Test("A failure is remembered for its credential and forgotten with the next credential")
-    func memory() {
+    @Test func `a failure is remembered for its credential and forgotten with the next credential`() {
         let play = Play.failed(mayPass: false)
         #expect(play.pass(.seconds(1_000_000)) == "")
         #expect(play.want() == "fail failed")
@@ -73,8 +71,7 @@ struct PostponementMachineTests {
         #expect(play.want() == "give D 2")
     }
 
-    @Test("A temporary failure is remembered for a while, and then another refresh may begin")
-    func passingFailure() {
+    @Test func `a temporary failure is remembered for a while, and then another refresh may begin`() {
         let play = Play.failed(mayPass: true)
         _ = play.pass(.milliseconds(9_999))
         #expect(play.want() == "fail failed")
@@ -84,8 +81,7 @@ struct PostponementMachineTests {
         #expect(play.want() == "give B 2")
     }
 
-    @Test("No more refreshes begin than the window allows")
-    func storm() {
+    @Test func `no more refreshes begin than the window allows`() {
         let play = Play.valid()
         for number in 1...5 {
             #expect(play.reject(number) == "wait \(number), refresh \(number) of \(number == 1 ? "A" : "B")")
@@ -98,8 +94,7 @@ struct PostponementMachineTests {
         #expect(play.reject(6) == "wait 6, refresh 6 of B")
     }
 
-    @Test("Waiting operations are released in order at the configured pace, and withdrawn ones are skipped")
-    func pace() {
+    @Test func `waiting operations are released in order at the configured pace, and withdrawn ones are skipped`() {
         let play = Play { $0.pace = PostponementPace(2, every: .seconds(1)) }
         _ = play.set("A")
         _ = play.reject(1)
@@ -116,8 +111,7 @@ struct PostponementMachineTests {
         #expect(play.machine.waitingCount == 0)
     }
 
-    @Test("Without a refresh function, operations wait until a credential is set")
-    func fromOutside() {
+    @Test func `without a refresh function, operations wait until a credential is set`() {
         let play = Play(canRefresh: false)
         #expect(play.want() == "wait 1, refresh 1 of nothing")
         #expect(play.want() == "wait 2")
@@ -129,8 +123,7 @@ struct PostponementMachineTests {
         }
     }
 
-    @Test("Without a refresh function, the next operation asks again after the waiting ones gave up")
-    func givenUpOutside() {
+    @Test func `without a refresh function, the next operation asks again after the waiting ones gave up`() {
         let play = Play(canRefresh: false)
         #expect(play.want() == "wait 1, refresh 1 of nothing")
         #expect(play.giveUp() == "fail [1] failed")
@@ -141,8 +134,7 @@ struct PostponementMachineTests {
         #expect(play.reject(1) == "wait 3, refresh 4 of A")
     }
 
-    @Test("The waiting list forgets withdrawn operations, however many")
-    func leaving() {
+    @Test func `the waiting list forgets withdrawn operations, however many`() {
         let play = Play(canRefresh: false)
         for _ in 0..<10_000 { _ = play.want() }
         for ticket in 1...9_999 { _ = play.machine.leave(UInt64(ticket)) }

@@ -9,8 +9,7 @@ import Testing
 struct PostponementRefreshTests {
     typealias Play = PostponementPlay
 
-    @Test("The late result of a timed-out refresh is used unless there is a newer credential")
-    func late() {
+    @Test func `the late result of a timed-out refresh is used unless there is a newer credential`() {
         var play = Play.refreshing()
         #expect(play.failed(1, .timedOut, mayPass: true) == "fail [1, 2] timedOut")
         #expect(play.refreshed(1, "B") == "taken")
@@ -22,8 +21,7 @@ struct PostponementRefreshTests {
         #expect(play.want() == "give D 2")
     }
 
-    @Test("If two refreshes run, the first result is used and the other one is dropped")
-    func lateDuringTheNext() {
+    @Test func `if two refreshes run, the first result is used and the other one is dropped`() {
         for firstGives in [true, false] {
             let play = Play.refreshing()
             _ = play.failed(1, .timedOut, mayPass: true)
@@ -47,8 +45,7 @@ struct PostponementRefreshTests {
         #expect(play.want() == "give B 2")
     }
 
-    @Test("The pause that the service requests also delays the next early refresh")
-    func pauseOfEarlyRenewal() {
+    @Test func `the pause that the service requests also delays the next early refresh`() {
         for (pause, expected) in [(nil, 10), (5, 10), (30, 30)] as [(Int?, Int)] {
             let play = Play.refreshingEarly()
             #expect(play.failed(1, mayPass: true, pause: pause.map { .seconds($0) }) == "release [1]")
@@ -59,8 +56,7 @@ struct PostponementRefreshTests {
         }
     }
 
-    @Test("If the old credential is rejected after a failed early refresh, waiting operations fail")
-    func lineRejectedInThePause() {
+    @Test func `if the old credential is rejected after a failed early refresh, waiting operations fail`() {
         for isNoted in [false, true] {
             let play = Play { $0.pace = PostponementPace(1, every: .seconds(1)) }
             _ = play.set("A", lifetime: .seconds(100))
@@ -79,8 +75,7 @@ struct PostponementRefreshTests {
         }
     }
 
-    @Test("The error of a failed early refresh is remembered until the pause ends")
-    func errorOfThePause() {
+    @Test func `the error of a failed early refresh is remembered until the pause ends`() {
         let play = Play.refreshingEarly()
         let error = NetworkError(code: .timedOut, phase: .waiting, message: "")
         _ = play.machine.refreshFailed(1, .init(.failed, error: error, mayPass: true), now: play.now)
@@ -90,8 +85,7 @@ struct PostponementRefreshTests {
         #expect(play.machine.lastError == nil)
     }
 
-    @Test("A pause beyond the expiry neither prolongs the use of the credential nor ends early")
-    func pauseBeyondTheEnd() {
+    @Test func `a pause beyond the expiry neither prolongs the use of the credential nor ends early`() {
         let play = Play.refreshingEarly()
         #expect(play.failed(1, mayPass: true, pause: .seconds(600)) == "release [1]")
         _ = play.pass(.seconds(60) - .milliseconds(1))
@@ -104,8 +98,7 @@ struct PostponementRefreshTests {
         #expect(play.want() == "wait 2, refresh 2 of A")
     }
 
-    @Test("A credential that is rejected during a pause starts no refresh before the pause ends")
-    func rejectedInThePause() {
+    @Test func `a credential that is rejected during a pause starts no refresh before the pause ends`() {
         for isNoted in [true, false] {
             let play = Play.refreshingEarly()
             _ = play.failed(1, mayPass: true, pause: .seconds(30))
@@ -116,8 +109,7 @@ struct PostponementRefreshTests {
         }
     }
 
-    @Test("A credential that is rejected during its early refresh is not used again")
-    func rejectedWhileRenewed() {
+    @Test func `a credential that is rejected during its early refresh is not used again`() {
         for isNoted in [true, false] {
             let play = Play()
             _ = play.set("A", lifetime: .seconds(100))
@@ -135,8 +127,7 @@ struct PostponementRefreshTests {
         }
     }
 
-    @Test("Until another refresh is allowed, operations fail with the last failure, and a longer pause is kept")
-    func rememberedFailure() {
+    @Test func `until another refresh is allowed, operations fail with the last failure, and a longer pause is kept`() {
         let play = Play { $0.mostRefreshes = 2 }
         _ = play.set("A")
         _ = play.reject(1)
@@ -156,8 +147,7 @@ struct PostponementRefreshTests {
         #expect(play.want() == "wait 4, refresh 4 of A")
     }
 
-    @Test("Only a temporary failure is forgotten, and only if it is not newer than the given moment")
-    func forgetting() {
+    @Test func `only a temporary failure is forgotten, and only if it is not newer than the given moment`() {
         let play = Play.failed(mayPass: true)
         let moment = play.now
         _ = play.pass(.seconds(1))
@@ -171,8 +161,7 @@ struct PostponementRefreshTests {
         }
     }
 
-    @Test("A credential is refreshed once before it expires, and is used until then if the refresh fails")
-    func proactive() {
+    @Test func `a credential is refreshed once before it expires, and is used until then if the refresh fails`() {
         let play = Play()
         _ = play.set("A", lifetime: .seconds(100))
         _ = play.pass(.milliseconds(39_999))

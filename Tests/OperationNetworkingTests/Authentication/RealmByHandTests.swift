@@ -37,8 +37,8 @@ struct RealmByHandTests {
         return operations
     }
 
-    @Test("Realms and lists that are set after the start have no effect, so no operation waits forever")
-    func setTooLate() async throws {
+    @Test
+    func `realms and lists that are set after the start have no effect, so no operation waits forever`() async throws {
         let bench = try TokenBench(), open = Gate()
         let authenticator = bench.authenticator(refresh: {
             await open.passage()
@@ -55,8 +55,7 @@ struct RealmByHandTests {
         open.open()
     }
 
-    @Test("A rejected or a waiting operation can be run alone with a changed request")
-    func run() async throws {
+    @Test func `a rejected or a waiting operation can be run alone with a changed request`() async throws {
         do {
             let operations = await postponed(4)
             for index in [2, 0] {
@@ -74,8 +73,7 @@ struct RealmByHandTests {
         try await bench.bench.checkNothingIsLeft()
     }
 
-    @Test("An operation that is run explicitly gets no token, and fails if it is rejected")
-    func rejectedAllTheSame() async throws {
+    @Test func `an operation that is run explicitly gets no token, and fails if it is rejected`() async throws {
         let operations = await postponed(2)
         #expect(authenticator.run(operations[1]) { try $0.with("Authorization", "Bearer mine") })
         await operations[1].ended()
@@ -86,8 +84,7 @@ struct RealmByHandTests {
         await operations[0].ended()
     }
 
-    @Test("A single waiting operation can be failed with a given reason")
-    func fail() async throws {
+    @Test func `a single waiting operation can be failed with a given reason`() async throws {
         let operations = await postponed(3)
         for index in [0, 2] {
             #expect(authenticator.fail(operations[index], because: Refusal()))

@@ -29,8 +29,8 @@ struct RefreshFaultTests {
         return Set(operations.map { $0.outcome?.error?.code })
     }
 
-    @Test("Fifty requests that are rejected in parallel cause one refresh and fifty successful replays")
-    func fifty() async throws {
+    @Test
+    func `fifty requests that are rejected in parallel cause one refresh and fifty successful replays`() async throws {
         let bench = try TokenBench(), tokens = Gate()
         bench.server.route("GET", "/token") { _ in .text("new").after(tokens) }
         let authenticator = authenticator(bench)
@@ -43,8 +43,7 @@ struct RefreshFaultTests {
         #expect(bench.server.requests.count { $0["Authorization"] == "Bearer new" } == 50)
     }
 
-    @Test("A failed refresh fails all waiting operations, and another one may begin after a pause")
-    func failing() async throws {
+    @Test func `a failed refresh fails all waiting operations, and another one may begin after a pause`() async throws {
         for answer in [LoopbackAnswer.status(500), .reset] {
             let bench = try TokenBench()
             bench.server.route("GET", "/token") { _ in answer }
@@ -77,8 +76,8 @@ struct RefreshFaultTests {
         await bench.server.counts { $0.idleConnections == $0.openConnections }
     }
 
-    @Test("After a rejected refresh, later requests fail without being sent and without another refresh")
-    func refused() async throws {
+    @Test
+    func `after a rejected refresh, later requests fail without being sent and without another refresh`() async throws {
         let bench = try TokenBench()
         bench.server.route("GET", "/token") { _ in .status(400) }
         let authenticator = authenticator(bench)
@@ -89,16 +88,14 @@ struct RefreshFaultTests {
         #expect(bench.server.counts.heads == heads)
     }
 
-    @Test("A refresh that returns immediately works like any other refresh")
-    func atOnce() async throws {
+    @Test func `a refresh that returns immediately works like any other refresh`() async throws {
         let bench = try TokenBench()
         let authenticator = bench.authenticator(refresh: { "new" })
         #expect(try await bench.operation(authenticator).run() == "Hello")
         #expect(bench.asked.events.count == 1)
     }
 
-    @Test("In a full queue with a single slot, the refresh can run in the same queue")
-    func onePlace() async throws {
+    @Test func `in a full queue with a single slot, the refresh can run in the same queue`() async throws {
         let bench = try TokenBench()
         bench.server.route("GET", "/token") { _ in .text("new") }
         let queue = QueueManager("only", width: 1)
@@ -110,8 +107,7 @@ struct RefreshFaultTests {
         await queue.drained()
     }
 
-    @Test("A refresh over a session without redirects does not send its secret to another server")
-    func redirect() async throws {
+    @Test func `a refresh over a session without redirects does not send its secret to another server`() async throws {
         let bench = try TokenBench(), stranger = try TokenBench()
         let target = stranger.server.url("/").absoluteString
         bench.server.route("POST", "/token") { _ in .redirect(to: target, status: 307) }

@@ -12,8 +12,8 @@ import Testing
 
 @Suite("Refreshes while the network is lost", .timeLimit(.minutes(1)))
 struct RefreshOfflineTests {
-    @Test("If a refresh finds no network, its waiting operations wait for the network and then succeed")
-    func networkGoes() async throws {
+    @Test
+    func `if a refresh finds no network, its waiting operations wait for the network and then succeed`() async throws {
         let bench = try TokenBench(), offline = try OfflineBench(), refreshes = Gate()
         let network = offline.network
         network.write(.satisfied)

@@ -58,16 +58,15 @@ struct RejectedBodyTests {
         try await bench.bench.checkNothingIsLeft()
     }
 
-    @Test("A POST whose body rejects the credential is sent again, with its body")
-    func post() async throws {
+    @Test func `a POST whose body rejects the credential is sent again, with its body`() async throws {
         let bench = try bench()
         let operation = operation(bench, bench.authenticator(), method: "POST", body: .data(Data("query".utf8)))
         #expect(try await operation.run() == "Hello")
         #expect(bench.server.requests.map(\.text) == ["query", "query"])
     }
 
-    @Test("Twenty parallel requests cause one refresh, and later requests wait for the new credential")
-    func singleFlight() async throws {
+    @Test
+    func `twenty parallel requests cause one refresh, and later requests wait for the new credential`() async throws {
         let bench = try bench(), refreshes = Gate()
         let authenticator = bench.authenticator(refresh: refreshes.opening("new"))
         do {
@@ -97,8 +96,7 @@ struct RejectedBodyTests {
         #expect(bench.asked.events == ["old"] && bench.server.counts.heads == 2)
     }
 
-    @Test("Throwing the rejection of another request is an ordinary failure")
-    func otherRequest() async throws {
+    @Test func `throwing the rejection of another request is an ordinary failure`() async throws {
         let bench = try bench()
         let other = await failure(of: operation(bench, bench.authenticator(refresh: { "wrong" })))
         let rejected = try #require(other?.code == .credentialRejected ? other : nil)
@@ -112,8 +110,8 @@ struct RejectedBodyTests {
         #expect(bench.asked.count == asked && bench.server.counts.heads == sent + 1)
     }
 
-    @Test("A 401 and a rejection in the body count together, and the second one ends the operation")
-    func mixed() async throws {
+    @Test
+    func `a 401 and a rejection in the body count together, and the second one ends the operation`() async throws {
         let bench = try bench()
         bench.server.route("GET", "/") { $0["Authorization"] == "Bearer old" ? .status(401) : .text(Self.rejection) }
         #expect(
@@ -121,8 +119,7 @@ struct RejectedBodyTests {
         #expect(bench.asked.events == ["old"] && bench.server.counts.heads == 2)
     }
 
-    @Test("Too many refreshes after rejections in the body fail as after a 401")
-    func tooMany() async throws {
+    @Test func `too many refreshes after rejections in the body fail as after a 401`() async throws {
         let bench = try bench()
         bench.good.value = "none"
         let authenticator = bench.authenticator(
@@ -132,8 +129,8 @@ struct RejectedBodyTests {
         #expect(codes == [.credentialRejected, .credentialRejected, .tooManyRefreshes])
     }
 
-    @Test("Without a realm that covers the address, a rejection in the body is an ordinary failure")
-    func noRealm() async throws {
+    @Test
+    func `without a realm that covers the address, a rejection in the body is an ordinary failure`() async throws {
         let bench = try bench()
         let elsewhere = try #require(URL(string: "https://example.com"))
         for authenticator in [nil, bench.authenticator(change: { $0.origins = [elsewhere] })] {
@@ -145,8 +142,7 @@ struct RejectedBodyTests {
         #expect(bench.asked.count == 0)
     }
 
-    @Test("A validate rule can reject the credential")
-    func validate() async throws {
+    @Test func `a validate rule can reject the credential`() async throws {
         let bench = try bench()
         let operation = bench.operation(bench.authenticator())
         operation.validate { data, _ in _ = try Self.read(data) }
@@ -154,8 +150,7 @@ struct RejectedBodyTests {
         #expect(bench.asked.events == ["old"])
     }
 
-    @Test("decodeError can reject the credential, even with status 400")
-    func decodeError() async throws {
+    @Test func `decodeError can reject the credential, even with status 400`() async throws {
         let bench = try TokenBench()
         bench.serve { _ in .text(Self.rejection, status: 400) }
         func operation(_ refresh: @escaping @Sendable () async throws -> String) -> NetworkDataOperation<String> {
@@ -172,8 +167,7 @@ struct RejectedBodyTests {
         #expect(error?.bodyPrefix == Data(Self.rejection.utf8))
     }
 
-    @Test("An endpoint or a subclass of EndpointOperation can reject the credential")
-    func endpoint() async throws {
+    @Test func `an endpoint or a subclass of EndpointOperation can reject the credential`() async throws {
         class Checked<ResultType: Sendable>: EndpointOperation<ResultType>, @unchecked Sendable {
             override func evaluate(result: Data, response: HTTPURLResponse) throws -> ResultType {
                 _ = try RejectedBodyTests.read(result)
@@ -192,8 +186,7 @@ struct RejectedBodyTests {
         #expect(bench.asked.events == ["old", "old"])
     }
 
-    @Test("A temporary download that is rejected starts again at its first byte")
-    func temporaryDownload() async throws {
+    @Test func `a temporary download that is rejected starts again at its first byte`() async throws {
         let bench = try bench()
         let download = NetworkDownloadOperation<String>(
             url: bench.server.url("/"), urlSession: bench.bench.session
@@ -204,8 +197,7 @@ struct RejectedBodyTests {
         #expect(bench.server.requests.map { $0["Range"] } == [nil, nil])
     }
 
-    @Test("A download replaces its own rejected file, but no file of another operation")
-    func download() async throws {
+    @Test func `a download replaces its own rejected file, but no file of another operation`() async throws {
         let bench = try bench(), folder = try TemporaryFolder()
         let place = folder.url.appendingPathComponent("file")
         func download(_ refresh: @escaping @Sendable () async throws -> String) -> NetworkDownloadOperation<String> {

@@ -27,8 +27,7 @@ struct RejectionTests {
         #expect(error?.bodyPrefix == Data("out of date".utf8))
     }
 
-    @Test("A rejected file is not moved to the destination")
-    func acceptedFile() async throws {
+    @Test func `a rejected file is not moved to the destination`() async throws {
         let bench = try TokenBench(), folder = try TemporaryFolder()
         bench.server.route("GET", "/file") { request in
             request["Authorization"] == "Bearer new" ? .text("Hello") : .text("out of date").with("X-Key", "expired")
@@ -52,8 +51,7 @@ struct RejectionTests {
         #expect(folder.content == ["file"])
     }
 
-    @Test("A rejection is detected from the headers, for a download and for an endless response")
-    func endless() async throws {
+    @Test func `a rejection is detected from the headers, for a download and for an endless response`() async throws {
         let bench = try TokenBench()
         bench.serve("/file") { _ in
             LoopbackAnswer(.head(401, ["Content-Length": "10"]), .send("Hello"), .stallForever)
@@ -74,8 +72,7 @@ struct RejectionTests {
         await download.ended()
     }
 
-    @Test("A rejection takes effect with its headers, before its body is complete")
-    func earlyRejection() async throws {
+    @Test func `a rejection takes effect with its headers, before its body is complete`() async throws {
         let bench = try TokenBench()
         bench.serve { _ in LoopbackAnswer(.head(401, ["Content-Length": "10"]), .send("Hello"), .stallForever) }
         let authenticator = bench.authenticator()
@@ -92,8 +89,7 @@ struct RejectionTests {
         try await bench.bench.checkNothingIsLeft()
     }
 
-    @Test("If a replay used a token that was not fresh, its rejection causes a refresh")
-    func secondOldToken() async throws {
+    @Test func `if a replay used a token that was not fresh, its rejection causes a refresh`() async throws {
         let bench = try TokenBench(), lateAnswer = Gate()
         bench.serve("/late") { request in
             request["Authorization"] == "Bearer old" ? .status(401).after(lateAnswer) : .status(401)
@@ -108,8 +104,7 @@ struct RejectionTests {
         #expect(bench.server.requests.map { $0["Authorization"] } == ["Bearer old", "Bearer dead", "Bearer new"])
     }
 
-    @Test("Repeated refreshes whose tokens are rejected fail with tooManyRefreshes")
-    func tooMany() async throws {
+    @Test func `repeated refreshes whose tokens are rejected fail with tooManyRefreshes`() async throws {
         let bench = try TokenBench()
         bench.good.value = "none"
         let authenticator = bench.authenticator(
@@ -123,8 +118,7 @@ struct RejectionTests {
         #expect(bench.asked.count == 3)
     }
 
-    @Test("If a refresh fails, the error says whether the request had been sent")
-    func wasSent() async throws {
+    @Test func `if a refresh fails, the error says whether the request had been sent`() async throws {
         let bench = try TokenBench()
         let authenticator = bench.authenticator(refresh: { throw Refusal() })
         let error = await failure(of: bench.operation(authenticator))
@@ -134,8 +128,7 @@ struct RejectionTests {
         #expect(later?.code == .refreshFailed && later?.isUnsent == true)
     }
 
-    @Test("After a failed early refresh, the old token is used until it expires")
-    func proactiveFailure() async throws {
+    @Test func `after a failed early refresh, the old token is used until it expires`() async throws {
         let bench = try TokenBench(), refreshes = Gate()
         bench.good.value = "old"
         let authenticator = bench.authenticator(
@@ -153,8 +146,7 @@ struct RejectionTests {
         #expect(bench.server.counts.heads == 1)
     }
 
-    @Test("A refresh waits as long as the Retry-After header of the token server requests")
-    func retryAfter() async throws {
+    @Test func `a refresh waits as long as the Retry-After header of the token server requests`() async throws {
         let bench = try TokenBench()
         bench.server.route("GET", "/token") { _ in .status(429, ["Retry-After": "60"]) }
         let authenticator = bench.authenticator(refresh: { try await bench.bench.text("/token").run() })
@@ -167,8 +159,7 @@ struct RejectionTests {
         #expect(try await bench.operation(authenticator).run() == "Hello")
     }
 
-    @Test("An invalid origin of a realm fails the request instead of sending it without a token")
-    func badOrigin() async throws {
+    @Test func `an invalid origin of a realm fails the request instead of sending it without a token`() async throws {
         let bench = try TokenBench(), url = try #require(URL(string: "api.example.com"))
         let authenticator = bench.authenticator(change: { $0.origins = [bench.server.url("/"), url] })
         let error = await failure(of: bench.operation(authenticator))
@@ -176,8 +167,7 @@ struct RejectionTests {
         #expect(bench.server.counts.heads == 0)
     }
 
-    @Test("Waiting operations are released at the configured pace")
-    func pace() async throws {
+    @Test func `waiting operations are released at the configured pace`() async throws {
         let bench = try TokenBench(), refreshes = Gate()
         let authenticator = bench.authenticator(
             nil, change: { $0.pace = PostponementPace(2, every: .seconds(1)) },
@@ -200,8 +190,7 @@ struct RejectionTests {
         #expect(operations.allSatisfy { $0.outcome == .success("Hello") })
     }
 
-    @Test("Forty requests during a refresh of 300 ms cause at most 46 requests to the server")
-    func forReal() async throws {
+    @Test func `forty requests during a refresh of 300 ms cause at most 46 requests to the server`() async throws {
         #if TSAN || ASAN
             // The sanitizers are too slow for this pace.
             _ = try await hitsOfForty()

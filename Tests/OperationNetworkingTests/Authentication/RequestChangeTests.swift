@@ -14,8 +14,7 @@ struct RequestChangeTests {
             body: .data(Data("1".utf8)).withContentType("application/json"))
     }
 
-    @Test("Setting a header replaces all values of that name and keeps the other headers")
-    func fields() throws {
+    @Test func `setting a header replaces all values of that name and keeps the other headers`() throws {
         let changed = try request().with("X-TOKEN", " 3 ")
         #expect(changed.headers.map(\.name).sorted() == ["Accept", "Content-Type", "X-TOKEN"])
         #expect(changed.headers["x-token"] == "3")
@@ -35,8 +34,7 @@ struct RequestChangeTests {
         #expect(error?.code == code)
     }
 
-    @Test("Setting a query item replaces all items of that name")
-    func query() throws {
+    @Test func `setting a query item replaces all items of that name`() throws {
         let url = try request().with(query: "b", "x y&z").url
         #expect(url.absoluteString == "https://example.com/a?c=2&b=x%20y%26z")
     }
@@ -53,8 +51,7 @@ struct RequestChangeTests {
         #expect(changed.url.absoluteString == "https://example.com/a?\(new)")
     }
 
-    @Test("A new body replaces the content type")
-    func body() throws {
+    @Test func `a new body replaces the content type`() throws {
         let changed = try request().with(body: .data(Data("x".utf8)))
         #expect(changed.headers["Content-Type"] == nil && changed.body.length == 1)
         let form = try request().with(body: .data(Data("x".utf8)).withContentType("text/plain"))

@@ -38,8 +38,7 @@
             })
         }
 
-        @Test("After a rejection, requests that wait for a connection are sent with the new token")
-        func takenBack() async throws {
+        @Test func `after a rejection, requests that wait for a connection are sent with the new token`() async throws {
             let answered = Gate()
             bench.serve { _ in .status(401).after(answered) }
             bench.server.route("GET", "/token") { _ in .text("new") }
@@ -65,8 +64,7 @@
             try await bench.bench.checkNothingIsLeft()
         }
 
-        @Test("A refresh does not wait for other requests, even if all connections are in use")
-        func refreshIsAhead() async throws {
+        @Test func `a refresh does not wait for other requests, even if all connections are in use`() async throws {
             // The body of the rejection never ends, and keeps the only connection busy.
             bench.serve { _ in LoopbackAnswer(.head(401, ["Content-Length": "10"]), .send("Hello"), .stallForever) }
             bench.server.route("GET", "/token") { _ in .text("new") }
@@ -81,8 +79,7 @@
             await other.ended()
         }
 
-        @Test("If a server asks for a pause, requests that wait for a connection pause too")
-        func pause() async throws {
+        @Test func `if a server asks for a pause, requests that wait for a connection pause too`() async throws {
             let answered = Gate()
             bench.server.route("GET", "/") { request in
                 request.number == 0 ? .status(429, ["Retry-After": "10"]).after(answered) : .text("Hello")
@@ -108,8 +105,7 @@
             #expect(results.count { $0 == "Hello" } == 4 && bench.server.requests.count == 5)
         }
 
-        @Test("A custom receiver may withdraw its request before it is sent")
-        func ownReceiver() async throws {
+        @Test func `a custom receiver may withdraw its request before it is sent`() async throws {
             let (held, open) = (operation(nil), Gate())
             bench.server.route("GET", "/") { _ in .text("Hello").after(open) }
             await bench.server.isReached(by: held)

@@ -22,8 +22,8 @@ struct OfflineHandlerTests {
         return operation
     }
 
-    @Test("The handler is called once per outage, before the result, and not while there is a network")
-    func handler() async throws {
+    @Test
+    func `the handler is called once per outage, before the result, and not while there is a network`() async throws {
         let bench = try OfflineBench(), lines = EventRecorder<String>(), network = bench.network
         bench.bench.server.route("GET", "/") { request in
             if request.number > 0 { return .text("here again") }
@@ -50,8 +50,7 @@ struct OfflineHandlerTests {
         #expect(lines.events.suffix(1) == ["here again"] && lines.count == 4)
     }
 
-    @Test("The handler is not called again if the operation is suspended during the wait")
-    func suspended() async throws {
+    @Test func `the handler is not called again if the operation is suspended during the wait`() async throws {
         let bench = try OfflineBench(), lines = EventRecorder<String>()
         let operation = listening(bench, lines) { $0.longestWait = .seconds(60) }
         operation.start()
@@ -68,8 +67,7 @@ struct OfflineHandlerTests {
         #expect(lines.events == ["waits: waiting for the network", "Hello 0"])
     }
 
-    @Test("The handler is not called after the end, and the delegate is notified as well")
-    func end() async throws {
+    @Test func `the handler is not called after the end, and the delegate is notified as well`() async throws {
         let bench = try OfflineBench(), lines = EventRecorder<String>(), delegate = WaitLog()
         do {
             let operation = listening(bench, lines), other = bench.operation()
@@ -92,8 +90,7 @@ struct OfflineHandlerTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("All operations of a base get its offline handler")
-    func base() async throws {
+    @Test func `all operations of a base get its offline handler`() async throws {
         let bench = try OfflineBench(), lines = EventRecorder<String>()
         var base = NetworkBase(bench.bench.server.url("/"))
         base.session = bench.bench.session
@@ -109,8 +106,7 @@ struct OfflineHandlerTests {
         await operation.ended()
     }
 
-    @Test("A queue reports each start and end of an outage once, until the hold is canceled")
-    func queue() async throws {
+    @Test func `a queue reports each start and end of an outage once, until the hold is canceled`() async throws {
         let network = ManualConnectivity(.satisfied), clock = ManualClock(), lines = EventRecorder<Bool>()
         let callbacks = DispatchQueue(label: "OfflineHandlerTests")
         let queue = QueueManager("uploads", width: 2)

@@ -10,8 +10,8 @@ import Testing
 @Suite("Metadata of a download", .timeLimit(.minutes(3)))
 struct DownloadMetadataTests {
     /// The calls are the whole cost of a small file, so each new one has to be justified here.
-    @Test("A small download makes only the calls that its promises need", arguments: [false, true])
-    func small(isDurable: Bool) async throws {
+    @Test(arguments: [false, true])
+    func `a small download makes only the calls that its promises need`(isDurable: Bool) async throws {
         let bench = try DownloadBench(), made = EventRecorder<FileSystemCall.Kind>()
         let files = FileSystem { call in
             // The bytes may arrive in several parts.
@@ -33,8 +33,7 @@ struct DownloadMetadataTests {
         #expect(made.events == begun + written + flushed + moved + flushed + flushed + [.close])
     }
 
-    @Test("A small download removes the metadata that a killed process did not finish")
-    func unfinished() async throws {
+    @Test func `a small download removes the metadata that a killed process did not finish`() async throws {
         let bench = try DownloadBench()
         try await bench.leavePart()
         let metadata = try #require(bench.metadataURL)
@@ -44,8 +43,8 @@ struct DownloadMetadataTests {
         #expect(bench.names() == ["file"] && bench.holds("file", size: 1_000))
     }
 
-    @Test("Only a file of at least 64 KiB has metadata before its final rename", arguments: [65_535, 65_536])
-    func large(size: Int) async throws {
+    @Test(arguments: [65_535, 65_536])
+    func `only a file of at least 64 KiB has metadata before its final rename`(size: Int) async throws {
         let bench = try DownloadBench(), stop = StoppedCall(at: .renameExclusively)
         bench.serve(DownloadBench.resource(size))
         stop.arm()
@@ -57,10 +56,8 @@ struct DownloadMetadataTests {
         #expect(bench.names() == ["file"])
     }
 
-    @Test(
-        "An interrupted small download writes its metadata and can be resumed",
-        arguments: [2_000, 10_000, 60_000, 70_000])
-    func left(at length: Int) async throws {
+    @Test(arguments: [2_000, 10_000, 60_000, 70_000])
+    func `an interrupted small download writes its metadata and can be resumed`(at length: Int) async throws {
         let bench = try DownloadBench()
         bench.server.route("GET", "/file") { DownloadBench.resource().answer(to: $0).cut(at: length) }
         let cut = try await bench.download(to: .file(bench.url("file")))
@@ -71,8 +68,7 @@ struct DownloadMetadataTests {
         #expect(whole.file?.resumedBytes ?? 0 > 0 && bench.holds("file"), "\(whole)")
     }
 
-    @Test("A partial file without metadata is downloaded again from the start")
-    func killed() async throws {
+    @Test func `a partial file without metadata is downloaded again from the start`() async throws {
         let bench = try DownloadBench()
         try await bench.leavePart()
         try FileManager.default.removeItem(at: try #require(bench.metadataURL))

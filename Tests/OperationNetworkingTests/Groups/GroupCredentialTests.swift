@@ -9,8 +9,7 @@ import Testing
 /// Tests authentication and offline policies that the operations of a group inherit.
 @Suite("Inheritance in groups: authentication and offline policies", .timeLimit(.minutes(2)))
 struct GroupCredentialTests {
-    @Test("A hundred children of nested groups with an expired token cause one refresh")
-    func oneRefresh() async throws {
+    @Test func `a hundred children of nested groups with an expired token cause one refresh`() async throws {
         let tokens = try TokenBench()
         let authenticator = tokens.authenticator()
         let inner = (0..<10).map { _ in
@@ -24,8 +23,8 @@ struct GroupCredentialTests {
         try await tokens.bench.checkNothingIsLeft()
     }
 
-    @Test("Operations and groups that have their own realms, or none, do not inherit the credential")
-    func unless() async throws {
+    @Test
+    func `operations and groups that have their own realms, or none, do not inherit the credential`() async throws {
         let tokens = try TokenBench()
         let (outerRealm, ownRealm) = (tokens.authenticator("new"), tokens.authenticator("own"))
         let (own, none) = (tokens.bench.text("/own"), tokens.bench.text("/none"))
@@ -46,8 +45,7 @@ struct GroupCredentialTests {
         #expect(try await outer.run() == ["Bearer own", "nothing", "nothing", "Bearer new"])
     }
 
-    @Test("A group that is created within a refresh does not wait for the refresh")
-    func groupInRefresh() async throws {
+    @Test func `a group that is created within a refresh does not wait for the refresh`() async throws {
         let tokens = try TokenBench()
         let bench = tokens.bench
         tokens.server.route("POST", "/token") { .text($0["Authorization"] == nil ? "new" : "with a token") }
@@ -67,8 +65,7 @@ struct GroupCredentialTests {
         itself.value = nil
     }
 
-    @Test("Children of a group inherit its offline policy")
-    func offline() async throws {
+    @Test func `children of a group inherit its offline policy`() async throws {
         let offline = try OfflineBench()
         let (waiting, own) = (offline.bench.text("/"), offline.bench.text("/"))
         own.offline = nil

@@ -38,8 +38,7 @@ struct GroupDeadlineTests {
         return outer
     }
 
-    @Test("An operation that waits for its next attempt is canceled at the deadline of the group")
-    func endsWait() async throws {
+    @Test func `an operation that waits for its next attempt is canceled at the deadline of the group`() async throws {
         let child = child()
         let group = nested(child)
         group.deadline = clock.now.advanced(by: .seconds(10))
@@ -64,8 +63,7 @@ struct GroupDeadlineTests {
         #expect(child.outcome?.error?.retryEnd == .deadlineTooNear && server.counts.heads == 1)
     }
 
-    @Test("A shielded operation is not limited by the deadline of the group")
-    func shielded() async throws {
+    @Test func `a shielded operation is not limited by the deadline of the group`() async throws {
         let child = child()
         server.route("/") { $0.number == 0 ? .status(503) : .text("Hello") }
         child.endPauses(retries.clock)
@@ -79,8 +77,7 @@ struct GroupDeadlineTests {
         #expect(server.counts.heads == 2)
     }
 
-    @Test("The deadline of an operation that wraps a child applies to the child")
-    func wrapped() async throws {
+    @Test func `the deadline of an operation that wraps a child applies to the child`() async throws {
         let child = child()
         let wrapper = child.mapResult { $0.count }
         wrapper.clock = clock

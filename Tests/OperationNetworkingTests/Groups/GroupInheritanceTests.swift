@@ -63,8 +63,8 @@ struct GroupInheritanceTests {
         }
     }
 
-    @Test("A retry policy is inherited over two levels, in whichever way the child was added", arguments: Way.allCases)
-    func twoLevels(way: Way) async throws {
+    @Test(arguments: Way.allCases)
+    func `a retry policy is inherited over two levels, in whichever way the child was added`(way: Way) async throws {
         let queue = QueueManager("inheritance", width: 1)
         let inner = group(way)
         let outer = GroupOperation { group in try await group.run(inner) }
@@ -75,16 +75,14 @@ struct GroupInheritanceTests {
         #expect(attempts("/a") == 2 && outer.retry == nil)
     }
 
-    @Test("Without a retry policy in a group, no request is repeated")
-    func nothingSaid() async throws {
+    @Test func `without a retry policy in a group, no request is repeated`() async throws {
         let child = child("/a")
         let outer = GroupOperation { group in try await group.run(GroupOperation.all([child])) }
         await outer.ended(by: { outer.start() })
         #expect(child.outcome?.error?.status == 503 && child.retry == nil && attempts("/a") == 1)
     }
 
-    @Test("The nearest retry policy applies: that of the child, and then that of the inner group")
-    func nearest() async throws {
+    @Test func `the nearest retry policy applies: that of the child, and then that of the inner group`() async throws {
         let (own, none, inherited, base) = (child("/own"), child("/none"), child("/inherited"), baseChild("/base"))
         own.retry = retries.retry { $0.policy.maximumAttempts = 7 }
         none.retry = nil
@@ -119,8 +117,7 @@ struct GroupInheritanceTests {
         return child
     }
 
-    @Test("A group whose retry policy is nil blocks the outer policy")
-    func groupSaysNone() async throws {
+    @Test func `a group whose retry policy is nil blocks the outer policy`() async throws {
         let child = child("/a")
         let inner = GroupOperation.outcomes(of: [child])
         inner.retry = nil
@@ -130,8 +127,8 @@ struct GroupInheritanceTests {
         #expect(attempts("/a") == 1 && child.outcome?.error?.status == 503)
     }
 
-    @Test("A retry policy that is set within a body applies to the operations that it runs afterwards")
-    func saidInBody() async throws {
+    @Test
+    func `a retry policy that is set within a body applies to the operations that it runs afterwards`() async throws {
         let (before, after) = (child("/before"), child("/after"))
         let retry = retries.retry()
         let group = GroupOperation { group in
@@ -143,8 +140,7 @@ struct GroupInheritanceTests {
         #expect(attempts("/before") == 1 && attempts("/after") == 2)
     }
 
-    @Test("A retry policy is inherited through operations that wrap an operation or a group")
-    func wrapped() async throws {
+    @Test func `a retry policy is inherited through operations that wrap an operation or a group`() async throws {
         let (one, two) = (child("/one"), child("/two"))
         let wrappedOne = one.mapResult { $0 + "!" }.mapError { _ in Refusal() }
         let wrappedGroup = GroupOperation.all([two]).mapResult { $0[0] }
@@ -154,8 +150,7 @@ struct GroupInheritanceTests {
         #expect(attempts("/one") == 2 && attempts("/two") == 2)
     }
 
-    @Test("An operation that a body only awaits inherits nothing")
-    func strangers() async throws {
+    @Test func `an operation that a body only awaits inherits nothing`() async throws {
         let stranger = child("/a")
         let gate = Gate()
         server.route("/a") { _ in .status(503).after(gate) }
@@ -169,8 +164,7 @@ struct GroupInheritanceTests {
         #expect(group.outcome?.result == 503 && stranger.retry == nil && server.counts.heads == 1)
     }
 
-    @Test("A group releases its retry policy, even if a rule of the policy holds the group")
-    func letsGo() async throws {
+    @Test func `a group releases its retry policy, even if a rule of the policy holds the group`() async throws {
         for isRun in [true, false] {
             let group = bench.census.track(GroupOperation { _ in 1 })
             let child = child("/\(isRun)")

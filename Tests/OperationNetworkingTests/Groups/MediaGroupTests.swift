@@ -70,16 +70,15 @@ struct MediaGroupTests {
         #expect(server.counts.heads == heads + 1)
     }
 
-    @Test("The code of the example has at most forty lines")
-    func lines() throws {
+    @Test func `the code of the example has at most forty lines`() throws {
         let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "MediaService.swift")
         let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
         let code = lines.map { $0.drop { $0 == " " } }.filter { !$0.isEmpty && !$0.hasPrefix("//") }
         #expect(code.count <= 40)
     }
 
-    @Test("The group returns all results in order", arguments: [nil, 1, 3])
-    func everything(width: Int?) async throws {
+    @Test(arguments: [nil, 1, 3])
+    func `the group returns all results in order`(width: Int?) async throws {
         let queue = QueueManager("media", width: width ?? .max)
         let group = media.everything(of: "ada")
         try queue.add(group)
@@ -90,8 +89,7 @@ struct MediaGroupTests {
         await queue.drained()
     }
 
-    @Test("If one request fails, the group fails, and the error names the request")
-    func failure() async throws {
+    @Test func `if one request fails, the group fails, and the error names the request`() async throws {
         server.route("/albums/5/songs") { _ in .status(404) }
         let group = media.everything(of: "ada")
         await group.ended { group.start() }
@@ -104,8 +102,8 @@ struct MediaGroupTests {
         try await checkNothingMoreIsSent()
     }
 
-    @Test("Canceled while all responses are pending, a group closes each socket and sends nothing more")
-    func cancelled() async throws {
+    @Test
+    func `canceled while all responses are pending, a group closes each socket and sends nothing more`() async throws {
         for path in ["/albums/*", "/shows/*"] { server.route(path) { _ in .silence } }
         let group = media.everything(of: "ada")
         watch(group)
@@ -139,8 +137,8 @@ struct MediaGroupTests {
         })
     }
 
-    @Test("Synchronous bodies that wait are canceled, and then only cancellation handlers are called")
-    func synchronousCancelled() async throws {
+    @Test
+    func `synchronous bodies that wait are canceled, and then only cancellation handlers are called`() async throws {
         server.route("/shows/*") { _ in .silence }
         let group = synchronous()
         watch(group)

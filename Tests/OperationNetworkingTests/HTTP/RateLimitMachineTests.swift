@@ -12,8 +12,7 @@ struct RateLimitMachineTests {
         OperationInstant(offset: .milliseconds(milliseconds))
     }
 
-    @Test("A bucket starts full, refills one token at a time and never exceeds the burst")
-    func burst() {
+    @Test func `a bucket starts full, refills one token at a time and never exceeds the burst`() {
         var bucket = TokenBucket(10, per: .seconds(1), burst: 3, now: moment(0))
         func takes(_ milliseconds: Int) -> Int {
             var count = 0
@@ -31,8 +30,7 @@ struct RateLimitMachineTests {
         #expect(bucket.fillTime == .milliseconds(300))
     }
 
-    @Test("A rate with a fractional interval in nanoseconds is exact over a long time")
-    func exact() {
+    @Test func `a rate with a fractional interval in nanoseconds is exact over a long time`() {
         var bucket = TokenBucket(3, per: .seconds(1), burst: 2, now: moment(0))
         _ = bucket.take(now: moment(0))
         var (now, count) = (moment(0), 0)
@@ -44,8 +42,7 @@ struct RateLimitMachineTests {
         #expect(now == moment(1_000_000), "each single wait is rounded up, and the remainder is kept")
     }
 
-    @Test("A returned token can be taken again, and the bucket never exceeds the burst")
-    func givenBack() {
+    @Test func `a returned token can be taken again, and the bucket never exceeds the burst`() {
         var bucket = TokenBucket(1, per: .seconds(1), burst: 1, now: moment(0))
         let first = bucket.take(now: moment(0))
         for _ in 0..<2 {
@@ -57,8 +54,7 @@ struct RateLimitMachineTests {
         #expect(first && others == [true, false])
     }
 
-    @Test("A clock that jumps ahead fills the bucket once, and a backward jump adds no tokens")
-    func jumps() {
+    @Test func `a clock that jumps ahead fills the bucket once, and a backward jump adds no tokens`() {
         var bucket = TokenBucket(1, per: .seconds(1), burst: 2, now: moment(0))
         let late = (0..<3).map { _ in bucket.take(now: .distantFuture) } + [bucket.take(now: moment(0))]
         #expect(late == [true, true, false, false])
@@ -69,8 +65,7 @@ struct RateLimitMachineTests {
         #expect(taken == [true, false, false, true])
     }
 
-    @Test("Extreme and invalid rates are clamped and never trap")
-    func extremes() {
+    @Test func `extreme and invalid rates are clamped and never trap`() {
         let counts = [Int.min, -1, 0, 1, 3, .max]
         let periods: [Duration] = [.seconds(Int64.min), .zero, .nanoseconds(1), .seconds(1), .seconds(Int64.max)]
         let moments = [OperationInstant(offset: .seconds(Int64.min)), moment(0), moment(1), .distantFuture]
@@ -90,8 +85,7 @@ struct RateLimitMachineTests {
         }
     }
 
-    @Test("Requests get their tokens in the order of arrival, except that urgent requests go first")
-    func order() {
+    @Test func `requests get their tokens in the order of arrival, except that urgent requests go first`() {
         var machine = RateLimitMachine<Int>(bucket: TokenBucket(1, per: .seconds(1), burst: 1, now: moment(0)))
         var taken = [machine.take(now: moment(0))]
         var times = (1...3).map { machine.wait($0, UInt64($0), isAhead: false, now: moment(0)) }
@@ -108,10 +102,8 @@ struct RateLimitMachineTests {
         #expect(due == nil && isUnused)
     }
 
-    @Test(
-        "Under random schedules, no window exceeds the burst and the rate, and no token stays unused",
-        arguments: 0..<20)
-    func schedules(seed: UInt64) {
+    @Test(arguments: 0..<20)
+    func `under random schedules, no window exceeds the burst and the rate, and no token stays unused`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let (rate, burst) = (Int.random(in: 1...50, using: &random), Int.random(in: 1...5, using: &random))
         var machine = RateLimitMachine<UInt64>(
@@ -150,8 +142,7 @@ struct RateLimitMachineTests {
         }
     }
 
-    @Test("Requests that leave the line are skipped when tokens are granted")
-    func leaving() {
+    @Test func `requests that leave the line are skipped when tokens are granted`() {
         var machine = RateLimitMachine<Int>(bucket: TokenBucket(1, per: .seconds(1), burst: 1, now: moment(0)))
         _ = machine.take(now: moment(0))
         for number in 1...1_000 { _ = machine.wait(number, UInt64(number), isAhead: number % 10 == 0, now: moment(0)) }

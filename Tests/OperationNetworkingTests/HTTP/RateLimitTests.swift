@@ -74,9 +74,8 @@ struct RateLimitTests {
         return operations
     }
 
-    @Test(
-        "A burst is sent immediately, and later requests follow in order at the rate without a slot")
-    func steady() async throws {
+    @Test
+    func `a burst is sent immediately, and later requests follow in order at the rate without a slot`() async throws {
         let limit = limit(burst: 2), base = try base(limit), queue = QueueManager("api", width: 1)
         let operations = ["a", "b", "c", "d"].map { base.get($0, as: Data.self) }
         for (index, operation) in operations.enumerated() {
@@ -102,8 +101,7 @@ struct RateLimitTests {
         #expect(clock.pendingCount == 0 && limit.waitingCount == 0)
     }
 
-    @Test("An operation that is canceled while it waits takes no token and leaves no timer")
-    func cancellation() async throws {
+    @Test func `an operation that is canceled while it waits takes no token and leaves no timer`() async throws {
         let limit = limit(), base = try base(limit)
         _ = try await started("first", base).value
         let operations = await waiting(["a", "b"], base, limit)
@@ -117,8 +115,7 @@ struct RateLimitTests {
         #expect(limit.waitingCount == 0 && clock.pendingCount == 0)
     }
 
-    @Test("An operation whose request is not sent returns its token")
-    func givenBack() async throws {
+    @Test func `an operation whose request is not sent returns its token`() async throws {
         let limit = limit(), base = try base(limit)
         // The operation is canceled after its task is created and before the exchange begins.
         let hooked = Withdrawn(url: base.url.appendingPathComponent("hooked"), urlSession: session())
@@ -129,8 +126,7 @@ struct RateLimitTests {
         #expect(sent.events == ["next 0"])
     }
 
-    @Test("A suspended operation lets others go first and is next when it resumes")
-    func suspension() async throws {
+    @Test func `a suspended operation lets others go first and is next when it resumes`() async throws {
         let limit = limit(), base = try base(limit)
         _ = try await started("first", base).value
         let operations = await waiting(["a", "b", "c"], base, limit)
@@ -164,8 +160,7 @@ struct RateLimitTests {
         third[0].cancel()
     }
 
-    @Test("Retries, redirects and responses to challenges also take tokens")
-    func counted() async throws {
+    @Test func `retries, redirects and responses to challenges also take tokens`() async throws {
         let (clock, sent) = (clock, sent)
         let turns = Shared(0)
         for path in ["/busy", "/away", "/locked"] {
@@ -205,8 +200,7 @@ struct RateLimitTests {
         }
     }
 
-    @Test("A session's limit applies to all its requests unless a base has its own limit")
-    func ofSession() async throws {
+    @Test func `a session's limit applies to all its requests unless a base has its own limit`() async throws {
         let ofSession = limit(), ofBase = limit(burst: 5)
         let session = session { $0.rateLimit = ofSession }
         let plain = try base(nil) { $0.session = session }, limited = try base(ofBase) { $0.session = session }
@@ -229,8 +223,7 @@ struct RateLimitTests {
         #expect(ofSession.waitingCount == 0 && clock.pendingCount == 0)
     }
 
-    @Test("A request suspended while it waits in a session takes no token until it resumes")
-    func suspendedInSession() async throws {
+    @Test func `a request suspended while it waits in a session takes no token until it resumes`() async throws {
         let limit = limit(), session = session { $0.rateLimit = limit }
         let done = EventRecorder<String>()
         func task(_ path: String) throws -> any NetworkTask {
@@ -252,8 +245,7 @@ struct RateLimitTests {
         #expect(sent.events == ["a 0", "c 10", "b 20"])
     }
 
-    @Test("A response from the cache takes no token and does not wait")
-    func cached() async throws {
+    @Test func `a response from the cache takes no token and does not wait`() async throws {
         let folder = CacheFolderFixture(), limit = limit()
         stub.route("GET", "/kept") { _ in
             StubAnswer(.head(200, ["Cache-Control": "max-age=3600", "Content-Length": "2"]), .bytes("OK"))
@@ -269,8 +261,7 @@ struct RateLimitTests {
         #expect(sent.events == ["other 10"])
     }
 
-    @Test("A request that the cache cannot serve waits as an operation, not in the session")
-    func uncacheable() async throws {
+    @Test func `a request that the cache cannot serve waits as an operation, not in the session`() async throws {
         let folder = CacheFolderFixture(), limit = limit()
         let base = try base(limit) { base in
             base.session = session { $0.cache = HTTPCache(folder: folder.url) }
@@ -286,8 +277,7 @@ struct RateLimitTests {
         #expect(sent.events == ["first 0", "second 10"])
     }
 
-    @Test("A request that is withdrawn before it is sent returns its token and keeps its priority")
-    func takenBack() async throws {
+    @Test func `a request that is withdrawn before it is sent returns its token and keeps its priority`() async throws {
         let limit = limit(), open = Locked<[@Sendable () -> Void]>([])
         let base = try base(limit) { [stub] base in
             base.session = ExchangeSession(
@@ -314,8 +304,7 @@ struct RateLimitTests {
         #expect(sent.events == (keepsToken ? ["first 0", "a 10", "b 20"] : ["a 0", "first 10", "b 20"]))
     }
 
-    @Test("Many suspended operations pass on a token without recursion")
-    func manySuspended() async throws {
+    @Test func `many suspended operations pass on a token without recursion`() async throws {
         let limit = limit(), base = try base(limit), count = 2_000
         _ = try await started("first", base).value
         let operations = (0..<count).map { started("\($0)", base) }
@@ -330,8 +319,7 @@ struct RateLimitTests {
         for operation in operations { operation.cancel() }
     }
 
-    @Test("A thousand waiting requests are granted in order, and requests that leave take no token")
-    func thousand() throws {
+    @Test func `a thousand waiting requests are granted in order, and requests that leave take no token`() throws {
         let limit = limit(10, per: .seconds(1), burst: 10)
         let origin = try #require(RequestOrigin(ofPlain: "http://api.example/"))
         let granted = EventRecorder<Int>()
@@ -352,8 +340,7 @@ struct RateLimitTests {
         #expect(limit.waitingCount == 0 && clock.pendingCount == 0)
     }
 
-    @Test("A per-host limit discards hosts that are no longer used")
-    func hosts() throws {
+    @Test func `a per-host limit discards hosts that are no longer used`() throws {
         let limit = limit(perHost: true)
         for number in 0..<1_000 {
             let origin = try #require(RequestOrigin(ofPlain: "http://host\(number).example/"))

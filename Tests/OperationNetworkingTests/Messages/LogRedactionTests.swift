@@ -31,8 +31,7 @@ struct LogRedactionTests {
         compass bypass passenger tokyo page cursor next limit offset nodes
         """
 
-    @Test("Names of secrets are recognized in every spelling, and similar harmless names are shown")
-    func names() {
+    @Test func `names of secrets are recognized in every spelling, and similar harmless names are shown`() {
         for name in Self.secretNames.split(whereSeparator: \.isWhitespace).map(String.init) {
             #expect(LogRedaction.secrets.hides(name), "\(name) is shown")
             #expect(!LogRedaction.none.hides(name))
@@ -94,16 +93,14 @@ struct LogRedactionTests {
         ("token", "token"), ("token:", "token:"), ("token=\\", "token=***"), ("token:\"", "token:\"***"),
     ]
 
-    @Test("Named secrets within a plain text are redacted")
-    func texts() throws {
+    @Test func `named secrets within a plain text are redacted`() throws {
         for (text, shown) in Self.texts {
             #expect(LogRedaction.secrets.withoutNamedSecrets(text) == shown)
             #expect(LogRedaction.none.withoutNamedSecrets(text) == text)
         }
     }
 
-    @Test("Random texts do not crash the redaction, and texts without secrets stay unchanged")
-    func anyText() {
+    @Test func `random texts do not crash the redaction, and texts without secrets stay unchanged`() {
         let pieces = [
             "token", "\"", "'", "\\", ":", "=", "{", "}", "[", "]", " ", "\n", "$", "***", "eyJ", ".", "Bearer",
             "\u{301}",
@@ -122,8 +119,7 @@ struct LogRedactionTests {
         }
     }
 
-    @Test("Pairs of names and values, and texts within a body, are redacted")
-    func bodies() throws {
+    @Test func `pairs of names and values, and texts within a body, are redacted`() throws {
         let url = try #require(URL(string: "https://example.com/"))
         let body = #"""
             {"pairs":[{"name":"password","value":"S3CRET"},{"value":"S3CRET","key":"api_key"},{"name":"a","value":"shown"}],
@@ -136,8 +132,7 @@ struct LogRedactionTests {
         #expect(!command.contains("S3CRET") && command.components(separatedBy: "shown").count == 4, "\(command)")
     }
 
-    @Test("In a list of texts, only the text after the name of a secret is redacted")
-    func lists() {
+    @Test func `in a list of texts, only the text after the name of a secret is redacted`() {
         let lists = [
             #"["X-Api-Key","S3CRET","Accept","*/*"]"#: #"["X-Api-Key","***","Accept","*/*"]"#,
             #"["Accept", "a", "cookie" , "S3CRET" ]"#: #"["Accept", "a", "cookie" , "***" ]"#,
@@ -150,8 +145,7 @@ struct LogRedactionTests {
         for (list, shown) in lists { #expect(LogRedaction.secrets.withoutSecrets(inHeader: list) == shown) }
     }
 
-    @Test("Custom names are redacted in every output, including URLs")
-    func ownNames() throws {
+    @Test func `custom names are redacted in every output, including URLs`() throws {
         let url = try #require(URL(string: "https://example.com/a;customer=S3CRET/b?c=S3CRET"))
         let redaction = LogRedaction.secrets(and: "customer")
         let request = try NetworkRequest(url: url)
@@ -179,8 +173,7 @@ struct LogRedactionTests {
         #expect(request.curlCommand().contains("customer=S3CRET/b?c=***"))
     }
 
-    @Test("An invisible character does not hide a secret from the redaction")
-    func invisibleSigns() throws {
+    @Test func `an invisible character does not hide a secret from the redaction`() throws {
         let url = try #require(URL(string: "https://example.com/"))
         let values = [
             "Bearer\u{200B} S3CRET1", "/\u{200B}/u:S3CRET@host/", "e\u{200B}yJhbGciOiJub25lIn0.e30.S3CRET",
@@ -200,8 +193,7 @@ struct LogRedactionTests {
         }
     }
 
-    @Test("A combining character does not hide a secret from the redaction")
-    func joinedSigns() throws {
+    @Test func `a combining character does not hide a secret from the redaction`() throws {
         let fields: HeaderFields = [
             "Location": "/a?\u{301}S3CRET", "Link": "<b#\u{200D}S3CRET>; rel=next", "X-Next": "//u:S3CRET@\u{301}host/",
         ]

@@ -25,8 +25,7 @@ struct NetworkErrorBridgeTests {
         return error
     }
 
-    @Test("An error becomes an NSError with a stable number and an underlying error")
-    func bridged() {
+    @Test func `an error becomes an NSError with a stable number and an underlying error`() {
         let error = rich as NSError
         #expect(error.domain == "OperationKit.NetworkError")
         #expect(error.code == 39)
@@ -36,8 +35,7 @@ struct NetworkErrorBridgeTests {
         #expect(NetworkError(code: .init("mine"), phase: .checking, message: "").errorCode == 0)
     }
 
-    @Test("Each declared code has its own number")
-    func numbers() throws {
+    @Test func `each declared code has its own number`() throws {
         let root = (0..<4).reduce(URL(fileURLWithPath: #filePath)) { url, _ in url.deletingLastPathComponent() }
         let folder = root.appendingPathComponent("Sources/OperationNetworking")
         let files = try #require(FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil))
@@ -57,8 +55,7 @@ struct NetworkErrorBridgeTests {
         #expect(Set(numbers).count == numbers.count)
     }
 
-    @Test("An error thrown by an evaluator is reported as a failed evaluation")
-    func evaluators() {
+    @Test func `an error thrown by an evaluator is reported as a failed evaluation`() {
         for code in [URLError.Code.badServerResponse, .timedOut, .cancelled] {
             let error = NetworkError(URLError(code), phase: .evaluating)
             #expect(error.code == .evaluationFailed && error.phase == .evaluating)
@@ -67,8 +64,7 @@ struct NetworkErrorBridgeTests {
         }
     }
 
-    @Test("Every URLError code becomes a NetworkError with a number and a message")
-    func urlErrors() {
+    @Test func `every URLError code becomes a NetworkError with a number and a message`() {
         let ranges = [
             -1022 ... -999, -1104 ... -1100, -1206 ... -1200, -3007 ... -3000, -2000 ... -2000, -997 ... -995,
         ]
@@ -87,8 +83,7 @@ struct NetworkErrorBridgeTests {
         #expect(NetworkError(URLError(.unknown)).code == .transferFailed)
     }
 
-    @Test("The description is one line, the report has all details, and neither shows the body by default")
-    func texts() {
+    @Test func `the description is one line, the report has all details, and neither shows the body by default`() {
         #expect(!"\(rich)".contains("\n"))
         let report = rich.report()
         for part in ["unacceptableStatus", "evaluating", "500", "libcurl 7", "Mine", "4 bytes"] {
@@ -98,8 +93,7 @@ struct NetworkErrorBridgeTests {
         #expect(rich.report(showingBody: true).contains("b0dy"))
     }
 
-    @Test("Two errors are equal if all of their values are equal")
-    func equality() {
+    @Test func `two errors are equal if all of their values are equal`() {
         #expect(rich == rich)
         var other = rich
         other.bodyPrefix = nil

@@ -49,10 +49,8 @@
             }
         }
 
-        @Test(
-            "The command sends the same request as the operation, with a real shell and a real curl",
-            .enabled(if: hasCurl, "there is no /usr/bin/curl: no command is carried out"))
-        func same() async throws {
+        @Test(.enabled(if: hasCurl, "there is no /usr/bin/curl: no command is carried out"))
+        func `the command sends the same request as the operation, with a real shell and a real curl`() async throws {
             let folder = try TemporaryFolder()
             let file = folder.url.appendingPathComponent("it's a '\u{301} \"file\" $HOME")
             try Data((0..<1_000).map { UInt8(truncatingIfNeeded: $0) }).write(to: file)
@@ -91,8 +89,7 @@
             }
         }
 
-        @Test("Secrets are redacted in the URL, the headers and the body")
-        func redaction() throws {
+        @Test func `secrets are redacted in the URL, the headers and the body`() throws {
             let url = try #require(URL(string: "https://example.com/a?token=S3CRET&S3CRET&S3CRET=="))
             let headers: HeaderFields = ["Authorization": "Bearer S3CRET", "Cookie": "a=S3CRET", "X-Plain": "shown"]
             let bodies = [
@@ -114,8 +111,7 @@
             }
         }
 
-        @Test("A body that the command cannot contain is named in its first line")
-        func missing() throws {
+        @Test func `a body that the command cannot contain is named in its first line`() throws {
             let stream = RequestBody.stream(length: 12, canBeSentAgain: true) { Endless() }
             for body in [stream, .data(Data(count: 2 << 20))] {
                 let request = try NetworkRequest("PUT", url: URL(fileURLWithPath: "/").asHTTP, body: body)
@@ -124,8 +120,8 @@
             }
         }
 
-        @Test("The command of an operation contains its cookies and its redirected URL", arguments: [false, true])
-        func sent(isObserved: Bool) async throws {
+        @Test(arguments: [false, true])
+        func `the command of an operation contains its cookies and its redirected URL`(isObserved: Bool) async throws {
             let bench = try OperationBench()
             var configuration = ExchangeConfiguration()
             configuration.cookies = CookieJar()

@@ -90,8 +90,7 @@ struct NetworkArchiveTests {
         await log.ended()
     }
 
-    @Test("Each request and each redirect is a complete entry without secrets")
-    func secrets() async throws {
+    @Test func `each request and each redirect is a complete entry without secrets`() async throws {
         let bench = try OperationBench(), archive = NetworkArchive()
         let session = session(bench)
         bench.server.route("POST", "/a") { _ in
@@ -119,8 +118,7 @@ struct NetworkArchiveTests {
         #expect(try entries.allSatisfy { try $0["time"].number > 0 })
     }
 
-    @Test("Bodies are kept on request, as text or in base64")
-    func bodies() async throws {
+    @Test func `bodies are kept on request, as text or in base64`() async throws {
         var options = NetworkArchive.Options()
         options.keepsBodies = true
         options.redaction = .none
@@ -151,8 +149,7 @@ struct NetworkArchiveTests {
         #expect(try query.map { try $0["value"].text } == ["b c d", ""])
     }
 
-    @Test("With redaction, only JSON bodies are kept, without their secrets")
-    func redactedBodies() async throws {
+    @Test func `with redaction, only JSON bodies are kept, without their secrets`() async throws {
         var options = NetworkArchive.Options()
         options.keepsBodies = true
         let bench = try OperationBench(), archive = NetworkArchive(options)
@@ -175,8 +172,7 @@ struct NetworkArchiveTests {
         #expect(!String(decoding: try archive.har(), as: UTF8.self).contains("S3CRET"))
     }
 
-    @Test("Failed and canceled requests are in the archive, with the reason")
-    func failures() async throws {
+    @Test func `failed and canceled requests are in the archive, with the reason`() async throws {
         let bench = try OperationBench(), archive = NetworkArchive()
         bench.server.route("GET", "/lost") { _ in .text("Hello").cut(at: 0, by: .reset) }
         bench.server.route("GET", "/slow") { _ in .silence }
@@ -194,8 +190,7 @@ struct NetworkArchiveTests {
         #expect(try entries[1]["response"]["_error"].text == "canceled")
     }
 
-    @Test("A body over the total limit displaces no other body, and a truncated body is marked")
-    func largeBodies() async throws {
+    @Test func `a body over the total limit displaces no other body, and a truncated body is marked`() async throws {
         var options = NetworkArchive.Options()
         (options.keepsBodies, options.redaction) = (true, .none)
         (options.bodyBytes, options.totalBodyBytes) = (100_000, 2_000)
@@ -221,8 +216,7 @@ struct NetworkArchiveTests {
         #expect(try count < 50_000 && page["comment"].text == "the first \(count) of 50000 bytes")
     }
 
-    @Test("A form is stored as its parameters, without a text")
-    func forms() async throws {
+    @Test func `a form is stored as its parameters, without a text`() async throws {
         for redaction in [LogRedaction.secrets, .none] {
             var options = NetworkArchive.Options()
             (options.keepsBodies, options.redaction) = (true, redaction)
@@ -239,8 +233,7 @@ struct NetworkArchiveTests {
         }
     }
 
-    @Test("A session that reports only responses has entries too, and the limits are respected")
-    func bounds() async throws {
+    @Test func `a session that reports only responses has entries too, and the limits are respected`() async throws {
         var options = NetworkArchive.Options()
         (options.limit, options.keepsBodies, options.totalBodyBytes) = (3, true, 40)
         options.redaction = .none
@@ -263,10 +256,8 @@ struct NetworkArchiveTests {
     /// For manual inspection.
     ///
     /// With `OPERATIONKIT_SAMPLES=folder`, this writes the files that the other tests only check.
-    @Test(
-        "A sample archive, exposition and trace",
-        .enabled(if: ProcessInfo.processInfo.environment["OPERATIONKIT_SAMPLES"] != nil))
-    func sample() async throws {
+    @Test(.enabled(if: ProcessInfo.processInfo.environment["OPERATIONKIT_SAMPLES"] != nil))
+    func `a sample archive, exposition and trace`() async throws {
         let folder = URL(fileURLWithPath: ProcessInfo.processInfo.environment["OPERATIONKIT_SAMPLES"] ?? ".")
         var options = NetworkArchive.Options()
         options.keepsBodies = true

@@ -19,8 +19,7 @@ struct NetworkMeterTests {
         return event
     }
 
-    @Test("Operations, attempts, retries, bytes and operations in flight are counted")
-    func story() async throws {
+    @Test func `operations, attempts, retries, bytes and operations in flight are counted`() async throws {
         let bench = try OperationBench(), meter = NetworkMeter(), log = EventLog(), gate = Gate()
         bench.server.route("GET", "/") { _ in .redirect(to: "/there") }
         bench.server.route("GET", "/there") { _ in .text("Hello") }
@@ -75,8 +74,7 @@ struct NetworkMeterTests {
         #expect(meter.samples.count == shown.lines.count)
     }
 
-    @Test("Refreshes and waits are counted")
-    func refreshes() async throws {
+    @Test func `refreshes and waits are counted`() async throws {
         let tokens = try TokenBench(), meter = NetworkMeter(), log = EventLog()
         let told = EventRecorder<AuthenticationEvent>()
         let itself = Shared<Authenticator<String>?>(nil)
@@ -108,8 +106,7 @@ struct NetworkMeterTests {
         itself.value = nil
     }
 
-    @Test("The number of lines is limited for any number of hosts and methods, and contains no path")
-    func cardinality() throws {
+    @Test func `the number of lines is limited for any number of hosts and methods, and contains no path`() throws {
         var options = NetworkMeter.Options()
         options.hostLimit = 10
         options.prefix = "9 my-app"
@@ -130,8 +127,7 @@ struct NetworkMeterTests {
         #expect(!meter.text.contains("secret") && !meter.text.contains("M7"))
     }
 
-    @Test("Durations are sorted into buckets, and invalid bounds are ignored")
-    func histogram() throws {
+    @Test func `durations are sorted into buckets, and invalid bounds are ignored`() throws {
         var options = NetworkMeter.Options()
         options.buckets = [1, .nan, 0.1, .infinity, -1, 0.1, 1e-7]
         let meter = NetworkMeter(options)
@@ -153,8 +149,7 @@ struct NetworkMeterTests {
         #expect(try Exposition(plain.text).lines.contains { $0.labels["le"] == "+Inf" && $0.value == 1 })
     }
 
-    @Test("A new queue is counted even if it has the address of a released queue")
-    func addresses() throws {
+    @Test func `a new queue is counted even if it has the address of a released queue`() throws {
         let meter = NetworkMeter()
         for number in 0..<50 {
             do { meter.watch(QueueManager("gone", width: 1)) }
@@ -165,8 +160,7 @@ struct NetworkMeterTests {
         #expect(!meter.samples.contains { $0["queue"] == "gone" })
     }
 
-    @Test("The counts of a released queue are kept, and queues of the same name are added up")
-    func queuesOfOneName() async throws {
+    @Test func `the counts of a released queue are kept, and queues of the same name are added up`() async throws {
         let meter = NetworkMeter()
         func run(_ count: Int, in queue: QueueManager) async throws {
             for _ in 0..<count { try queue.add(ClosureOperation { 1 }) }
@@ -202,8 +196,7 @@ struct NetworkMeterTests {
         #expect(try Exposition(bounded.text).sum("operationkit_queue_ended_total") == 5)
     }
 
-    @Test("Failed attempts are counted by error code, for a limited number of codes")
-    func codes() throws {
+    @Test func `failed attempts are counted by error code, for a limited number of codes`() throws {
         let meter = NetworkMeter()
         for code in [NetworkError.Code.timedOut, .timedOut, .notConnected] {
             meter.observe(
@@ -232,10 +225,8 @@ struct NetworkMeterTests {
             FileManager.default.isExecutableFile(atPath: $0)
         }
 
-        @Test(
-            "The tool of Prometheus accepts the output without a warning",
-            .enabled(if: tool != nil, "promtool is not installed: the text was not looked at by Prometheus itself"))
-        func acceptedByPrometheus() async throws {
+        @Test(.enabled(if: tool != nil, "promtool is not installed: the text was not looked at by Prometheus itself"))
+        func `the tool of Prometheus accepts the output without a warning`() async throws {
             let meter = NetworkMeter(), queue = QueueManager("a \"queue\"\n\\", width: 1)
             meter.watch(queue)
             for kind in [NetworkEvent.Kind.operationBegan, .attemptBegan, .responded, .attemptEnded, .operationEnded] {
@@ -263,8 +254,7 @@ struct NetworkMeterTests {
         }
     #endif
 
-    @Test("No count is lost with many threads")
-    func threads() async throws {
+    @Test func `no count is lost with many threads`() async throws {
         let meter = NetworkMeter()
         let event = try event(.attemptBegan)
         try await TestThread.run {

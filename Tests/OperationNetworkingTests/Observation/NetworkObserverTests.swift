@@ -12,8 +12,7 @@ import Testing
 
 @Suite("Observers of network operations", .timeLimit(.minutes(3)))
 struct NetworkObserverTests {
-    @Test("A request with a redirect reports each step once, in order, with its details")
-    func redirect() async throws {
+    @Test func `a request with a redirect reports each step once, in order, with its details`() async throws {
         let bench = try OperationBench(), log = EventLog()
         bench.server.route("GET", "/") { _ in .redirect(to: "/there") }
         bench.server.route("GET", "/there") { _ in .text("Hello") }
@@ -41,8 +40,7 @@ struct NetworkObserverTests {
         #expect(events[9].sinceSending != nil && events[10].sinceAttemptBegan == nil)
     }
 
-    @Test("The headers of a download are reported on arrival, before the file is complete")
-    func download() async throws {
+    @Test func `the headers of a download are reported on arrival, before the file is complete`() async throws {
         let bench = try OperationBench(), log = EventLog(), rest = Gate()
         bench.server.route("GET", "/") { _ in
             LoopbackAnswer(
@@ -69,8 +67,7 @@ struct NetworkObserverTests {
         #expect(end.receivedBytes == 200_000 && end.metrics?.bodyBytesReceived == 200_000 && end.responseBody == nil)
     }
 
-    @Test("Repeated attempts are reported with the decision after each of them")
-    func retries() async throws {
+    @Test func `repeated attempts are reported with the decision after each of them`() async throws {
         let retries = try RetryBench(), log = EventLog()
         retries.bench.server.route("/") { $0.number < 2 ? .status(503) : .text("Hello") }
         let operation = retries.text(retries.retry(), method: "PUT", body: .data(Data("body".utf8)))
@@ -87,8 +84,7 @@ struct NetworkObserverTests {
         #expect(log.kinds.count { $0 == .bodySent } == 3)
     }
 
-    @Test("Waiting for a credential and its rejection are reported")
-    func postponement() async throws {
+    @Test func `waiting for a credential and its rejection are reported`() async throws {
         let tokens = try TokenBench(), log = EventLog()
         let operation = tokens.operation(tokens.authenticatorForOneThatWaits())
         operation.addNetworkObserver(log)
@@ -107,8 +103,7 @@ struct NetworkObserverTests {
         #expect(second.events.events[2].waitReason?.kind == .credential)
     }
 
-    @Test("Waiting for the network is reported")
-    func offline() async throws {
+    @Test func `waiting for the network is reported`() async throws {
         let offline = try OfflineBench(), log = EventLog()
         offline.bench.server.stop()
         await offline.bench.server.stopped()
@@ -123,8 +118,7 @@ struct NetworkObserverTests {
         #expect(log.events.events.last?.cancellationCause == .requested)
     }
 
-    @Test("An observer of an operation, its base and its groups is called once")
-    func everywhere() async throws {
+    @Test func `an observer of an operation, its base and its groups is called once`() async throws {
         let bench = try OperationBench(), log = EventLog(), values = EventRecorder<NetworkEvent.Kind>()
         bench.server.route("/*") { _ in .json("[1]") }
         var base = NetworkBase(bench.server.url("/"))
@@ -158,8 +152,7 @@ struct NetworkObserverTests {
         late.check()
     }
 
-    @Test("An operation that sets all of its policies is still observed by its groups")
-    func saysAll() async throws {
+    @Test func `an operation that sets all of its policies is still observed by its groups`() async throws {
         let bench = try OperationBench(), log = EventLog()
         bench.server.route("GET", "/") { _ in .text("Hello") }
         let child = bench.text()
@@ -171,8 +164,7 @@ struct NetworkObserverTests {
         #expect(log.kinds.first == .operationBegan)
     }
 
-    @Test("A log of a base and a group writes each line once, and a changed copy writes too")
-    func logs() async throws {
+    @Test func `a log of a base and a group writes each line once, and a changed copy writes too`() async throws {
         let bench = try OperationBench(), lines = EventRecorder<String>(), log = EventLog()
         bench.server.route("/*") { _ in .json("[1]") }
         let written = NetworkLog { lines.record($0) }
@@ -193,8 +185,7 @@ struct NetworkObserverTests {
         #expect(sent.count == 2 && sent.count { $0.contains("\n") } == 1, "\(sent)")
     }
 
-    @Test("Adding an observer to an ended group logs a notice")
-    func endedGroup() async throws {
+    @Test func `adding an observer to an ended group logs a notice`() async throws {
         let notices = NoticeTaker.recorder(for: "ended group")
         let group = GroupOperation { _ in 1 }
         group.name = "ended group"
@@ -203,8 +194,7 @@ struct NetworkObserverTests {
         #expect(notices.events.map(\.kind) == [.timing])
     }
 
-    @Test("An observer that is added after the start gets no events, and a notice is logged")
-    func late() async throws {
+    @Test func `an observer that is added after the start gets no events, and a notice is logged`() async throws {
         let bench = try OperationBench(), first = EventLog(), log = EventLog(), gate = Gate()
         let notices = NoticeTaker.recorder(for: "late observer")
         bench.server.route("/") { _ in .text("Hello").after(gate) }
@@ -230,8 +220,8 @@ struct NetworkObserverTests {
         #expect(log.kinds.isEmpty)
     }
 
-    @Test("An event does not keep its operation alive, and an ended operation releases its observers")
-    func life() async throws {
+    @Test
+    func `an event does not keep its operation alive, and an ended operation releases its observers`() async throws {
         let bench = try OperationBench(), log = EventLog(), observers = LiveObjects()
         bench.server.route("/") { _ in .text("Hello") }
         let operation = bench.text()
@@ -256,8 +246,7 @@ struct NetworkObserverTests {
         #expect(log.events.events.last?.operation == nil)
     }
 
-    @Test("An operation that is canceled in its deinit reports its end")
-    func cancelledInDeinit() async throws {
+    @Test func `an operation that is canceled in its deinit reports its end`() async throws {
         final class Leaving: NetworkDataOperation<Int>, @unchecked Sendable {
             // Sendable: the class has no state.
 

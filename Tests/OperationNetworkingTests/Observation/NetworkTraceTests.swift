@@ -95,8 +95,8 @@ struct NetworkTraceTests {
         #expect(!String(decoding: try trace.chromeTrace(), as: UTF8.self).contains("S3CRET"))
     }
 
-    @Test("Without a queue, operations have their own tracks, and concurrent operations different ones")
-    func alone() async throws {
+    @Test
+    func `without a queue, operations have their own tracks, and concurrent operations different ones`() async throws {
         let bench = try OperationBench(), trace = NetworkTrace(), log = EventLog(), gate = Gate()
         bench.server.route("GET", "/*") { _ in .text("Hello").after(gate) }
         let operations = (0..<3).map { bench.text("/\($0)") }
@@ -125,8 +125,7 @@ struct NetworkTraceTests {
         #expect(lines.count { $0.ph == "i" } == 2)
     }
 
-    @Test("Two queues have two processes with separate tracks, and the limit is respected")
-    func queues() async throws {
+    @Test func `two queues have two processes with separate tracks, and the limit is respected`() async throws {
         let bench = try OperationBench(), trace = NetworkTrace(limit: 3)
         bench.server.route("GET", "/*") { _ in .text("Hello") }
         let queues = ["one", "two"].map { QueueManager($0, width: 1) }
@@ -146,8 +145,7 @@ struct NetworkTraceTests {
         #expect(!ids.isEmpty && Set(ids.map { $0[0] }).count == Set(ids).count)
     }
 
-    @Test("A trace is bounded, however long and however many the operations are")
-    func bounds() throws {
+    @Test func `a trace is bounded, however long and however many the operations are`() throws {
         func event(_ kind: NetworkEvent.Kind, _ id: UInt64, _ number: Int, attempt: Int = 1) -> NetworkEvent {
             NetworkEvent(
                 kind, operationID: id, attempt: attempt, moment: OperationInstant(offset: .milliseconds(number)))
@@ -183,8 +181,7 @@ struct NetworkTraceTests {
         #expect(try lines(many.chromeTrace()).count { $0.cat == "attempt" } == 100)
     }
 
-    @Test("There are only as many tracks as concurrent operations, and no spans of a track overlap")
-    func tracks() {
+    @Test func `there are only as many tracks as concurrent operations, and no spans of a track overlap`() {
         var generator = SeededGenerator(seed: Rounds.firstSeed), heap = TrackHeap()
         func moment(_ number: Int) -> OperationInstant { OperationInstant(offset: .milliseconds(number)) }
         let spans = (0..<2_000).map { _ in
@@ -203,8 +200,7 @@ struct NetworkTraceTests {
         #expect(ends.count == most)
     }
 
-    @Test("Phases follow each other for any measured times, and do not exceed the total time")
-    func phases() {
+    @Test func `phases follow each other for any measured times, and do not exceed the total time`() {
         var generator = SeededGenerator(seed: 1)
         func some() -> Duration? {
             generator.chance(1, in: 4) ? nil : .microseconds(Int.random(in: -5...100, using: &generator))

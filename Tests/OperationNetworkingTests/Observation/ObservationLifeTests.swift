@@ -65,8 +65,7 @@ private final class PassingSession: NetworkSession {
 
 @Suite("Observers: wrapped sessions, removal and emptying", .timeLimit(.minutes(3)))
 struct ObservationLifeTests {
-    @Test("A late report of a sent body is not attributed to the next request")
-    func lateWord() async throws {
+    @Test func `a late report of a sent body is not attributed to the next request`() async throws {
         let log = EventLog()
         let operation = NetworkUploadOperation(
             url: try #require(URL(string: "http://stub.example/")), method: "PUT", body: .data(Data("body".utf8)),
@@ -102,8 +101,7 @@ struct ObservationLifeTests {
         #expect(try await plain.run() == 5)
     }
 
-    @Test("The bytes that a canceled attempt had received are reported")
-    func received() async throws {
+    @Test func `the bytes that a canceled attempt had received are reported`() async throws {
         let bench = try OperationBench(), log = EventLog(), gate = Gate()
         var options = NetworkArchive.Options()
         options.keepsBodies = true
@@ -125,8 +123,7 @@ struct ObservationLifeTests {
         #expect(String(decoding: try archive.har(), as: UTF8.self).contains("\"size\" : 5"))
     }
 
-    @Test("A removed observer gets no more events, and in a group, none of new operations")
-    func removal() async throws {
+    @Test func `a removed observer gets no more events, and in a group, none of new operations`() async throws {
         let bench = try OperationBench(), lines = EventRecorder<String>()
         bench.server.route("/*") { _ in .json("[1]") }
         let (first, log, all) = (EventLog(), NetworkLog { lines.record($0) }, EventLog())
@@ -156,8 +153,7 @@ struct ObservationLifeTests {
         #expect(all.events.count == count)
     }
 
-    @Test("Archives and traces can be emptied without losing running operations")
-    func emptied() async throws {
+    @Test func `archives and traces can be emptied without losing running operations`() async throws {
         let bench = try OperationBench(), archive = NetworkArchive(), trace = NetworkTrace(), log = EventLog()
         let gate = Gate()
         bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -186,8 +182,7 @@ struct ObservationLifeTests {
         #expect(try !names(archive.har()).contains("/slow"))
     }
 
-    @Test("Suspensions count toward the limit of a trace")
-    func marks() throws {
+    @Test func `suspensions count toward the limit of a trace`() throws {
         let trace = NetworkTrace(limit: 10)
         for id in 1...10 as ClosedRange<UInt64> {
             trace.observe(NetworkEvent(.operationBegan, operationID: id, attempt: 0))
@@ -199,8 +194,7 @@ struct ObservationLifeTests {
 
 @Suite("Entries of a log", .timeLimit(.minutes(3)))
 struct LogEntryTests {
-    @Test("Each entry names its operation and its severity")
-    func entries() async throws {
+    @Test func `each entry names its operation and its severity`() async throws {
         let bench = try OperationBench(), log = EventLog()
         let entries = EventRecorder<(severity: NetworkLog.Severity, id: UInt64, text: String)>()
         bench.server.route("GET", "/") { $0.number < 1 ? .status(503) : .text("Hello") }
@@ -220,8 +214,7 @@ struct LogEntryTests {
         #expect("\(NetworkLog.Severity.notice)" == "notice" && .debug < NetworkLog.Severity.error)
     }
 
-    @Test("A form is logged with its parameters, without secrets")
-    func forms() async throws {
+    @Test func `a form is logged with its parameters, without secrets`() async throws {
         let bench = try OperationBench(), lines = EventRecorder<String>()
         bench.server.route("POST", "/") { _ in .text("done") }
         let form = RequestBody.data(Data("user=anna&password=S3CRET".utf8)).withContentType(

@@ -46,8 +46,7 @@ struct ObservationMachineTests {
         }
     }
 
-    @Test("In any order of steps, each beginning has one end, and the operation ends last")
-    func anyOrder() {
+    @Test func `in any order of steps, each beginning has one end, and the operation ends last`() {
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(Rounds.count(ci: 2_000, soak: 200_000)) {
             var generator = SeededGenerator(seed: seed)
             var machine = ObservationMachine()
@@ -72,8 +71,7 @@ struct ObservationMachineTests {
         }
     }
 
-    @Test("Nested steps end from the inside out, each with the reason of the cancellation")
-    func cancellation() {
+    @Test func `nested steps end from the inside out, each with the reason of the cancellation`() {
         var machine = ObservationMachine()
         let steps: [AttemptStep] = [.started, .begins, .sends(request), .hopBegins(request)]
         var events: [NetworkEvent] = []

@@ -18,8 +18,7 @@ struct ObservedAnswersTests {
         return operation
     }
 
-    @Test("The headers of a download are reported on arrival, not with the complete file")
-    func early() async throws {
+    @Test func `the headers of a download are reported on arrival, not with the complete file`() async throws {
         let bench = try OperationBench(), folder = try TemporaryFolder(), log = EventLog(), gate = Gate()
         bench.server.route("GET", "/file") { _ in
             LoopbackAnswer.raw("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
@@ -37,8 +36,7 @@ struct ObservedAnswersTests {
         #expect(end?.head?.status == 200 && end?.metrics?.ended != nil)
     }
 
-    @Test("A download that fails in its body has reported its headers")
-    func cut() async throws {
+    @Test func `a download that fails in its body has reported its headers`() async throws {
         let bench = try OperationBench(), folder = try TemporaryFolder(), log = EventLog()
         bench.server.route("GET", "/file") { _ in .repeating([7], count: 500_000).cut(at: 100_000) }
         #expect(await failure(of: download(bench, folder, log)) != nil)
@@ -47,8 +45,7 @@ struct ObservedAnswersTests {
         #expect(log.events.events.first { $0.kind == .attemptEnded }?.head?.status == 200)
     }
 
-    @Test("A partial response that does not match is reported before the next request")
-    func anew() async throws {
+    @Test func `a partial response that does not match is reported before the next request`() async throws {
         let bench = try OperationBench(), folder = try TemporaryFolder(), log = EventLog()
         let resource = LoopbackResource(.pattern(count: Self.size), etag: "\"one\"")
         let small = LoopbackResource(.pattern(count: 1_000), etag: "\"two\"")
@@ -86,8 +83,8 @@ struct ObservedAnswersTests {
         }
     }
 
-    @Test("A cached response is reported separately from the request that failed or was revalidated")
-    func kept() async throws {
+    @Test
+    func `a cached response is reported separately from the request that failed or was revalidated`() async throws {
         let folder = CacheFolderFixture(), stub = StubSession(), log = EventLog(), archive = NetworkArchive()
         var configuration = ExchangeConfiguration()
         configuration.cache = HTTPCache(folder: folder.url)

@@ -32,16 +32,14 @@ struct ObservedCancellationTests {
         return operation
     }
 
-    @Test("All steps of a long request are reported")
-    func story() async throws {
+    @Test func `all steps of a long request are reported`() async throws {
         let tokens = try TokenBench(), log = EventLog()
         #expect(try await operation(tokens, log).run() == "Hello")
         await log.checkEnd()
         for kind in Self.kinds { #expect(log.kinds.contains(kind), "\(kind)") }
     }
 
-    @Test("An observer may cancel the operation at each step, and everything ends once")
-    func cancelledByObserver() async throws {
+    @Test func `an observer may cancel the operation at each step, and everything ends once`() async throws {
         for kind in Self.kinds {
             let tokens = try TokenBench()
             let log = EventLog { if $0.kind == kind { $0.operation?.cancel() } }
@@ -56,8 +54,7 @@ struct ObservedCancellationTests {
         }
     }
 
-    @Test("An observer may suspend and resume the operation at each step")
-    func suspendedByObserver() async throws {
+    @Test func `an observer may suspend and resume the operation at each step`() async throws {
         for kind in Self.kinds {
             let tokens = try TokenBench()
             let log = EventLog { event in
@@ -76,8 +73,7 @@ struct ObservedCancellationTests {
         }
     }
 
-    @Test("Canceled from another thread at random moments, everything that began ends once")
-    func storm() async throws {
+    @Test func `canceled from another thread at random moments, everything that began ends once`() async throws {
         let seed = Rounds.firstSeed
         var generator = SeededGenerator(seed: seed)
         let bench = try OperationBench()

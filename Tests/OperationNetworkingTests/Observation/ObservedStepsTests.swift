@@ -88,8 +88,7 @@ private final class Keeping: NetworkDataOperation<Int>, @unchecked Sendable {
 
 @Suite("Steps of network operations that cross between threads", .timeLimit(.minutes(3)))
 struct ObservedStepsTests {
-    @Test("The time of an event is never before that of the previous event")
-    func moments() async throws {
+    @Test func `the time of an event is never before that of the previous event`() async throws {
         let bench = try OperationBench(), log = EventLog()
         bench.server.route("GET", "/") { _ in .redirect(to: "/there") }
         bench.server.route("GET", "/there") { _ in .text("Hello") }
@@ -131,8 +130,7 @@ struct ObservedStepsTests {
         #expect(log.kinds.suffix(2) == [.attemptEnded, .operationEnded])
     }
 
-    @Test("If an operation finishes itself within an attempt, the attempt ends in the same way")
-    func byItself() async throws {
+    @Test func `if an operation finishes itself within an attempt, the attempt ends in the same way`() async throws {
         for isSuccess in [true, false] {
             let bench = try OperationBench(), log = EventLog()
             bench.server.route("GET", "/") { _ in .text("Hello") }
@@ -178,8 +176,7 @@ struct ObservedStepsTests {
         itself.value = nil
     }
 
-    @Test("A sent body is reported for each request that contains it")
-    func bodies() async throws {
+    @Test func `a sent body is reported for each request that contains it`() async throws {
         let bench = try OperationBench(), log = EventLog()
         bench.server.route("PUT", "/") { _ in .redirect(to: "/there", status: 307) }
         bench.server.route("PUT", "/there") { _ in .text("Hello") }
@@ -216,8 +213,7 @@ struct ObservedStepsTests {
         #expect(log.events.events.last?.ending == .cancelled)
     }
 
-    @Test("A rejected response with a long body still reports its headers")
-    func refused() async throws {
+    @Test func `a rejected response with a long body still reports its headers`() async throws {
         let bench = try OperationBench(), log = EventLog()
         bench.server.route("GET", "/") { _ in .repeating([7], count: 100_000) }
         let operation = bench.text()

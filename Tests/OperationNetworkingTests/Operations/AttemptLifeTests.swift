@@ -67,8 +67,8 @@ struct AttemptLifeTests {
         try await TestThread.run { census.countAtRest(limit: .seconds(10)) }
     }
 
-    @Test("A released download leaves no attempts in memory, however it ended", arguments: [200, 404, 0])
-    func downloads(status: Int) async throws {
+    @Test(arguments: [200, 404, 0])
+    func `a released download leaves no attempts in memory, however it ended`(status: Int) async throws {
         let bench = try OperationBench(), census = LiveObjects()
         bench.server.route("GET", "/") { _ in status == 0 ? .silence : .text("Hello", status: status) }
         func download(isObserved: Bool) async {
@@ -92,8 +92,7 @@ struct AttemptLifeTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A session that retains its tasks does not keep the attempts alive")
-    func hoarded() async throws {
+    @Test func `a session that retains its tasks does not keep the attempts alive`() async throws {
         let bench = try OperationBench(), census = LiveObjects()
         bench.server.route("GET", "/") { $0.number < 2 ? .status(503) : .text("Hello") }
         let session = HoardingSession(over: bench.session)
@@ -112,8 +111,8 @@ struct AttemptLifeTests {
         #expect(session.hoard.count >= 2)
     }
 
-    @Test("A session may retain the task of an operation that was canceled while the task was created")
-    func hoardedTooLate() async throws {
+    @Test
+    func `a session may retain the task of an operation that was canceled while the task was created`() async throws {
         let bench = try OperationBench(), census = LiveObjects()
         let session = HoardingSession(over: bench.session)
         func run() async {
@@ -130,8 +129,7 @@ struct AttemptLifeTests {
         #expect(session.hoard.count == 1 && bench.server.requests.isEmpty)
     }
 
-    @Test("An object that an error retains may cancel the operation when it is released")
-    func errors() async throws {
+    @Test func `an object that an error retains may cancel the operation when it is released`() async throws {
         let bench = try OperationBench(), clock = ManualClock(), ended = Gate(), isFreed = Gate()
         bench.server.route("/") { _ in .silence }
         let itself = Shared<Failing?>(nil)

@@ -57,8 +57,7 @@ struct AttemptMachineTests {
         ("waited", { $0.waited($1) }), ("returned", { $0.returned($1) }), ("takenBack", { $0.takenBack($1) }),
     ]
 
-    @Test("Each event changes only the phases to which it belongs")
-    func table() {
+    @Test func `each event changes only the phases to which it belongs`() {
         let moving: [String: [Machine.Phase: (Machine.Phase, Machine.Action)]] = [
             "prepared": [.preparing: (.creating, .createTask)],
             "prepared, gated": [.preparing: (.clearing, .clear)],
@@ -94,8 +93,7 @@ struct AttemptMachineTests {
         }
     }
 
-    @Test("An event of another attempt changes nothing")
-    func strangers() {
+    @Test func `an event of another attempt changes nothing`() {
         for phase in Self.phases {
             for (name, event) in Self.events {
                 var machine = machine(at: phase)
@@ -106,8 +104,7 @@ struct AttemptMachineTests {
         }
     }
 
-    @Test("While suspended, no step begins, and the pending step begins when the operation is resumed")
-    func suspension() {
+    @Test func `while suspended, no step begins, and the pending step begins when the operation is resumed`() {
         // A new task is settled immediately, waiting is not a step, and a cleared request is prepared again.
         let isNoStep: Set = ["created", "held", "later", "pause", "cleared"]
         for (name, event) in Self.events where !isNoStep.contains(name) {
@@ -128,8 +125,7 @@ struct AttemptMachineTests {
         }
     }
 
-    @Test("A withdrawn request is prepared again as an attempt that does not count")
-    func takenBack() {
+    @Test func `a withdrawn request is prepared again as an attempt that does not count`() {
         var machine = machine(at: .transferring)
         let action = machine.takenBack(1)
         #expect(action == .prepare && machine.attempt == 2 && machine.replays == 1)
@@ -138,8 +134,7 @@ struct AttemptMachineTests {
         #expect(late == .none && !machine.acceptsEvents(1) && !machine.needsTask(1))
     }
 
-    @Test("A task that is created during a suspension is settled immediately, and again afterwards")
-    func suspendedCreation() {
+    @Test func `a task that is created during a suspension is settled immediately, and again afterwards`() {
         var machine = machine(at: .creating)
         let got1 = machine.suspend()
         #expect(got1 == .none)
@@ -150,8 +145,7 @@ struct AttemptMachineTests {
         #expect(got3 == .settleTask)
     }
 
-    @Test("The last order to suspend or resume has the highest number")
-    func orders() {
+    @Test func `the last order to suspend or resume has the highest number`() {
         var machine = machine(at: .transferring)
         let first = machine.order
         _ = machine.suspend()
@@ -164,8 +158,7 @@ struct AttemptMachineTests {
         #expect(first.isHeld == nil)
     }
 
-    @Test("An attempt ends once, and no action follows")
-    func end() {
+    @Test func `an attempt ends once, and no action follows`() {
         for phase in Self.phases where phase != .ended {
             var machine = machine(at: phase)
             let ends = [machine.end(), machine.end()]
@@ -176,8 +169,7 @@ struct AttemptMachineTests {
         }
     }
 
-    @Test("A repeated attempt gets the next number after the requested pause")
-    func again() {
+    @Test func `a repeated attempt gets the next number after the requested pause`() {
         var machine = machine(at: .deciding)
         let got4 = machine.decided(.again(after: .seconds(3)), 1)
         #expect(got4 == .wait(.seconds(3)))
@@ -192,8 +184,7 @@ struct AttemptMachineTests {
         #expect(got7 == .createTask)
     }
 
-    @Test("A paused attempt resumes with another decision, and does not count")
-    func paused() {
+    @Test func `a paused attempt resumes with another decision, and does not count`() {
         var machine = machine(at: .paused)
         let steps = [machine.decided(.again(after: .zero), 1), machine.returned(2), machine.prepared(2)]
         #expect(steps == [.takeSlot, .prepare, .createTask])
@@ -203,8 +194,7 @@ struct AttemptMachineTests {
         #expect(machine.replays == 2)
     }
 
-    @Test("A held attempt is prepared again, and events of its earlier round are ignored")
-    func held() {
+    @Test func `a held attempt is prepared again, and events of its earlier round are ignored`() {
         var machine = machine(at: .holding)
         let steps = [machine.released(1), machine.released(1), machine.returned(1), machine.prepared(1, isGated: true)]
         #expect(steps == [.takeSlot, .none, .prepare, .clear])
@@ -215,8 +205,7 @@ struct AttemptMachineTests {
         #expect(cleared == .createTask)
     }
 
-    @Test("A cleared request that was not sent because of a suspension is prepared again")
-    func clearedInVain() {
+    @Test func `a cleared request that was not sent because of a suspension is prepared again`() {
         var machine = machine(at: .clearing)
         _ = machine.suspend()
         var steps = [machine.cleared(1), machine.resume(), machine.prepared(1, isGated: true), machine.cleared(2)]

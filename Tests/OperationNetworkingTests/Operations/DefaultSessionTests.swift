@@ -30,8 +30,7 @@ struct DefaultSessionTests {
         return try await operation.run()
     }
 
-    @Test("Cookies are kept for requests of .shared, but not for requests that name no session")
-    func cookies() async throws {
+    @Test func `cookies are kept for requests of .shared, but not for requests that name no session`() async throws {
         let isOfTest: @Sendable (Cookie) -> Bool = { $0.name == "default-session" }
         defer { DefaultNetworkSession.sharedCookies.remove(where: isOfTest) }
         func unnamed(_ target: String) async throws -> String {
@@ -52,8 +51,7 @@ struct DefaultSessionTests {
         #expect(try await text("/", .shared) == "no cookie")
     }
 
-    @Test("An operation that names .shared keeps it, whatever the session of its base")
-    func named() async throws {
+    @Test func `an operation that names .shared keeps it, whatever the session of its base`() async throws {
         let stub = StubSession()
         stub.route("GET", "/") { _ in .text("stub") }
         let base = NetworkBase(bench.server.url("/")) { $0.session = stub }
@@ -64,8 +62,7 @@ struct DefaultSessionTests {
         #expect(try await unnamed.using(base).run() == 204)
     }
 
-    @Test("The default session can be replaced")
-    func defaultSession() async throws {
+    @Test func `the default session can be replaced`() async throws {
         bench.server.route("GET", "/") { _ in .text("Hello") }
         let counting = CountingSession(bench.session)
         DefaultNetworkSession.standard.session = counting
@@ -77,8 +74,7 @@ struct DefaultSessionTests {
         #expect(counting.count >= 2, "the new session replaces both")
     }
 
-    @Test("A default session that wraps itself uses the session of the platform instead")
-    func circle() {
+    @Test func `a default session that wraps itself uses the session of the platform instead`() {
         let standard = DefaultNetworkSession.standard
         defer { standard.session = nil }
         var configuration = ExchangeConfiguration()
@@ -92,8 +88,7 @@ struct DefaultSessionTests {
     }
 
     #if canImport(FoundationNetworking)
-        @Test("On Linux, a URLSession with its own cookies logs once that they are not used")
-        func lostCookies() async throws {
+        @Test func `on Linux, a URLSession with its own cookies logs once that they are not used`() async throws {
             let configuration = URLSessionConfiguration.ephemeral
             for (name, change) in [
                 ("DefaultSessionTests.lost", { _ in }),
@@ -122,8 +117,7 @@ struct DefaultSessionTests {
             }
         }
 
-        @Test("On Linux, a URLSession with its own credentials logs that they are not used")
-        func lostCredentials() async throws {
+        @Test func `on Linux, a URLSession with its own credentials logs that they are not used`() async throws {
             let configuration = URLSessionConfiguration.ephemeral
             let storage = try #require(configuration.urlCredentialStorage)
             let space = URLProtectionSpace(

@@ -63,8 +63,7 @@ extension OperationBench {
 
 @Suite("Endpoints", .timeLimit(.minutes(3)))
 struct EndpointTests {
-    @Test("An endpoint describes the request, and the base adds its URL and headers")
-    func byValue() async throws {
+    @Test func `an endpoint describes the request, and the base adds its URL and headers`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/albums") { _ in .json(#"[{"title":"One"}]"#) }
         bench.server.route("POST", "/api/albums") { _ in .status(201) }
@@ -78,8 +77,8 @@ struct EndpointTests {
         #expect(requests[1]["Content-Type"] == "application/json")
     }
 
-    @Test("A base that is configured in its initializer is a constant for closures on other threads")
-    func setUp() async throws {
+    @Test
+    func `a base that is configured in its initializer is a constant for closures on other threads`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/one") { .text($0["X-Client"] ?? "") }
         let base = NetworkBase(bench.server.url("/")) { base in
@@ -90,16 +89,14 @@ struct EndpointTests {
         #expect(try await group.run() == ["set up", "set up"])
     }
 
-    @Test("A subclass for a service and an endpoint behaves like an endpoint value")
-    func bySubclass() async throws {
+    @Test func `a subclass for a service and an endpoint behaves like an endpoint value`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/albums") { _ in .json(#"[{"title":"One"}]"#) }
         #expect(try await AlbumList(bench, page: 3).run() == [Album(title: "One")])
         #expect(bench.server.requests[0].query == "key=1&page=3")
     }
 
-    @Test("One-line calls support models, dictionaries, data, text and empty results")
-    func oneLine() async throws {
+    @Test func `one-line calls support models, dictionaries, data, text and empty results`() async throws {
         let bench = try OperationBench()
         let base = bench.base
         bench.server.route("/api/*") { request in
@@ -123,8 +120,7 @@ struct EndpointTests {
         #expect(try await base.operation(for: form).run() == "\"POST /api/form a=1&b=x+y\"")
     }
 
-    @Test("A download over a base uses its URL and headers, and saves to the destination")
-    func download() async throws {
+    @Test func `a download over a base uses its URL and headers, and saves to the destination`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/albums/7/cover") {
             LoopbackResource(.pattern(count: 300_000), etag: "\"one\"").answer(to: $0)
@@ -151,8 +147,7 @@ struct EndpointTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A path is encoded and cannot leave the base")
-    func paths() async throws {
+    @Test func `a path is encoded and cannot leave the base`() async throws {
         let bench = try OperationBench()
         bench.server.route("/api/*") { .json("\"\($0.target)\"") }
         #expect(try await bench.base.get("a b?c#d/é", as: String.self).run() == "\"/api/a%20b%3Fc%23d/%C3%A9?key=1\"")
@@ -160,8 +155,7 @@ struct EndpointTests {
         #expect(bench.server.requests.count == 1)
     }
 
-    @Test("If JSON is expected, another response is rejected, and the error contains its body")
-    func contentType() async throws {
+    @Test func `if JSON is expected, another response is rejected, and the error contains its body`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/page") { _ in .text("<html>captive portal</html>") }
         let error = await failure(of: bench.base.get("page", as: Album.self))
@@ -169,8 +163,7 @@ struct EndpointTests {
         #expect(error?.bodyPrefix == Data("<html>captive portal</html>".utf8))
     }
 
-    @Test("Data, text and empty results accept any content type, unless a header restricts it")
-    func anyType() async throws {
+    @Test func `data, text and empty results accept any content type, unless a header restricts it`() async throws {
         let bench = try OperationBench()
         let image = Data([0x89, 0x50, 0x4E, 0x47])
         bench.server.route("GET", "/api/cover") { _ in .bytes(Array(image)).with("Content-Type", "image/png") }
@@ -188,8 +181,7 @@ struct EndpointTests {
         #expect(try await strict.operation(for: plain).run() == "Hello")
     }
 
-    @Test("An optional model is nil without a body, and an endpoint can provide an empty result")
-    func noBody() async throws {
+    @Test func `an optional model is nil without a body, and an endpoint can provide an empty result`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/none") { _ in .status(204) }
         bench.server.route("GET", "/api/one") { _ in .json(#"{"title":"One"}"#) }
@@ -202,8 +194,7 @@ struct EndpointTests {
         #expect(try await bench.base.operation(for: endpoint).run() == Album(title: "One"))
     }
 
-    @Test("Custom decoding gets the response, and the operation keeps it after the end")
-    func ownDecoding() async throws {
+    @Test func `custom decoding gets the response, and the operation keeps it after the end`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/one") { _ in LoopbackAnswer.json(#"{"title":"One"}"#).with("X-Page", "7") }
         var endpoint = Endpoint<Album>.get("one")
@@ -230,8 +221,7 @@ struct EndpointTests {
         #expect((gone.outcome?.error?.apiError as? Page)?.number == "7")
     }
 
-    @Test("Optional data and text accept any content type, and are nil without a body")
-    func optionals() async throws {
+    @Test func `optional data and text accept any content type, and are nil without a body`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/none") { _ in .status(204) }
         bench.server.route("GET", "/api/page") { _ in .text("Hello") }
@@ -244,8 +234,7 @@ struct EndpointTests {
         #expect(bench.server.requests.allSatisfy { $0["Accept"] == "*/*" })
     }
 
-    @Test("One-line calls accept headers and a query with every method")
-    func fieldsAndQueries() async throws {
+    @Test func `one-line calls accept headers and a query with every method`() async throws {
         let bench = try OperationBench()
         bench.server.route("/api/*") { .text("\($0.method) \($0.target) \($0["X-Client"] ?? "") \($0["X-One"] ?? "")") }
         let base = bench.base
@@ -270,8 +259,7 @@ struct EndpointTests {
         }
     }
 
-    @Test("The content type comes from the endpoint, the body or the base, in this order")
-    func contentTypes() async throws {
+    @Test func `the content type comes from the endpoint, the body or the base, in this order`() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/api/a") { .text("\($0["Content-Type"] ?? "none")") }
         var base = bench.base
@@ -287,8 +275,7 @@ struct EndpointTests {
         #expect(try await base.send([1], to: "a", headers: own, as: String.self).run() == "text/x-own")
     }
 
-    @Test("A query that contains only nil values is empty")
-    func queryOfNil() async throws {
+    @Test func `a query that contains only nil values is empty`() async throws {
         let bench = try OperationBench()
         bench.server.route("/api/*") { .text($0.target) }
         var base = bench.base
@@ -297,8 +284,7 @@ struct EndpointTests {
         #expect(try await base.get("a", ["b": nil as Int?], as: String.self).run() == "/api/a")
     }
 
-    @Test("An endpoint can be downloaded with its headers, its method and its body")
-    func endpointDownload() async throws {
+    @Test func `an endpoint can be downloaded with its headers, its method and its body`() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/api/export") { .text("\($0.text) \($0["X-One"] ?? "") \($0["X-Client"] ?? "")") }
         let endpoint = Endpoint<Data>.post("export", json: ["a": 1]).header("X-One", "1")
@@ -307,8 +293,7 @@ struct EndpointTests {
         try FileManager.default.removeItem(at: file)
     }
 
-    @Test("A text is decoded with the character set of its content type")
-    func characterSets() async throws {
+    @Test func `a text is decoded with the character set of its content type`() async throws {
         let bench = try OperationBench()
         let bodies: [(type: String, bytes: [UInt8])] = [
             ("text/plain", [0xEF, 0xBB, 0xBF, 0xC3, 0xA9]), ("text/plain; charset=ISO-8859-1", [0xE9]),
@@ -327,8 +312,7 @@ struct EndpointTests {
         }
     }
 
-    @Test("Time limits of an operation override those of its base")
-    func transferOptions() async throws {
+    @Test func `time limits of an operation override those of its base`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/slow") { _ in .silence }
         var base = bench.base

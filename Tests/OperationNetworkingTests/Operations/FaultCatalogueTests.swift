@@ -21,8 +21,7 @@ struct FaultCatalogueTests {
         return sources
     }
 
-    @Test("Each test that the page names exists")
-    func names() throws {
+    @Test func `each test that the page names exists`() throws {
         let page = Self.root.appendingPathComponent("Docs/Design/FaultCatalogue.md")
         let sources = try sources()
         var count = 0

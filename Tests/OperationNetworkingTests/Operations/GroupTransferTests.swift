@@ -14,8 +14,7 @@ import Testing
 /// Tests network operations as children of groups.
 @Suite("Progress of network operations in groups", .timeLimit(.minutes(1)))
 struct GroupTransferTests {
-    @Test("The progress of a group contains the bytes of its downloads, by their weight")
-    func progress() async throws {
+    @Test func `the progress of a group contains the bytes of its downloads, by their weight`() async throws {
         let bench = try OperationBench()
         let gates = [Gate(), Gate()]
         bench.server.route("GET", "/") { request in
@@ -52,8 +51,7 @@ struct GroupTransferTests {
         #expect(told.events.contains { $0 > 0.25 && $0 < 1 })
     }
 
-    @Test("An upload counts the sent bytes of its body, and is complete only after its response")
-    func upload() async throws {
+    @Test func `an upload counts the sent bytes of its body, and is complete only after its response`() async throws {
         let bench = try OperationBench()
         let gate = Gate()
         bench.server.route("POST", "/") { _ in LoopbackAnswer(.stall(until: gate), .head(204, [:])) }

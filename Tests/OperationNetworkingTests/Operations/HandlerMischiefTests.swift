@@ -9,8 +9,7 @@ import Testing
 
 @Suite("Misbehaving handlers of network operations", .timeLimit(.minutes(3)))
 struct HandlerMischiefTests {
-    @Test("A handler that blocks delays its own queue, but no other operation")
-    func blocks() async throws {
+    @Test func `a handler that blocks delays its own queue, but no other operation`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/*") { .text($0.path) }
         let (entered, passes) = (Gate(), Gate())
@@ -33,8 +32,7 @@ struct HandlerMischiefTests {
         await bench.settled()
     }
 
-    @Test("A handler may cancel its own operation, and start and enqueue others")
-    func cancelsAndBegins() async throws {
+    @Test func `a handler may cancel its own operation, and start and enqueue others`() async throws {
         let bench = try OperationBench()
         let gate = Gate()
         bench.server.route("GET", "/") { _ in
@@ -57,8 +55,7 @@ struct HandlerMischiefTests {
         gate.open()
     }
 
-    @Test("After two refused connections, an operation succeeds in its third attempt")
-    func refusedTwice() async throws {
+    @Test func `after two refused connections, an operation succeeds in its third attempt`() async throws {
         let session = StubSession()
         let count = Locked(0)
         session.route("GET", "/") { _ in

@@ -53,8 +53,7 @@ struct MainActorCallbackTests {
         await withCheckedContinuation { continuation in DispatchQueue.main.async { continuation.resume() } }
     }
 
-    @Test("Each step calls its closure, and the last progress is reported before the end")
-    func chain() async throws {
+    @Test func `each step calls its closure, and the last progress is reported before the end`() async throws {
         let bench = try RetryBench(), screen = Screen()
         bench.bench.server.route("POST", "/") { $0.number == 0 ? .status(503) : .text("Hello") }
         do {
@@ -70,8 +69,7 @@ struct MainActorCallbackTests {
         try await bench.bench.checkNothingIsLeft()
     }
 
-    @Test("Each call adds a closure beside the handlers, and the handlers keep their queue")
-    func beside() async throws {
+    @Test func `each call adds a closure beside the handlers, and the handlers keep their queue`() async throws {
         let bench = try OperationBench(), screen = Screen(), lines = EventRecorder<String>()
         bench.server.route("GET", "/") { _ in .text("Hello") }
         let operation = bench.text()
@@ -87,8 +85,7 @@ struct MainActorCallbackTests {
         #expect(screen.lines == ["first", "second"] && lines.events == ["handler"])
     }
 
-    @Test("A failure calls the completion closure with its error")
-    func failure() async throws {
+    @Test func `a failure calls the completion closure with its error`() async throws {
         let bench = try OperationBench(), screen = Screen()
         bench.server.route("GET", "/") { _ in .status(404) }
         let operation = screen.follow(bench.text())
@@ -97,8 +94,7 @@ struct MainActorCallbackTests {
         #expect(screen.lines == ["end 1 unacceptableStatus"])
     }
 
-    @Test("After a cancellation on the main actor, no further closure is called")
-    func cancelled() async throws {
+    @Test func `after a cancellation on the main actor, no further closure is called`() async throws {
         let bench = try OperationBench(), screen = Screen(), received = Gate()
         bench.server.route("GET", "/") { _ in
             LoopbackAnswer(
@@ -120,8 +116,7 @@ struct MainActorCallbackTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A closure that is added while the body arrives gets the remaining progress")
-    func late() async throws {
+    @Test func `a closure that is added while the body arrives gets the remaining progress`() async throws {
         let bench = try OperationBench(), screen = Screen(), rest = Gate(), first = Gate()
         bench.server.route("GET", "/") { _ in
             LoopbackAnswer(
@@ -145,8 +140,7 @@ struct MainActorCallbackTests {
         #expect(screen.lines.last == "late")
     }
 
-    @Test("An operation that waits for the network calls its closure on the main actor")
-    func offline() async throws {
+    @Test func `an operation that waits for the network calls its closure on the main actor`() async throws {
         let bench = try OfflineBench(), screen = Screen()
         let operation = screen.follow(bench.operation())
         operation.start()
@@ -160,8 +154,7 @@ struct MainActorCallbackTests {
         #expect(screen.lines.last == "end 1 success")
     }
 
-    @Test("A delegate on the main actor is not retained, and reads the outcome without a cast")
-    func delegate() async throws {
+    @Test func `a delegate on the main actor is not retained, and reads the outcome without a cast`() async throws {
         let bench = try OperationBench(), delegate = Delegate()
         bench.server.route("GET", "/") { _ in .text("Hello") }
         bench.server.route("GET", "/missing") { _ in .status(404) }
@@ -184,8 +177,8 @@ struct MainActorCallbackTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A late delegate is notified once, and a delegate that cancels gets only the cancellation")
-    func delegateOfEnd() async throws {
+    @Test
+    func `a late delegate is notified once, and a delegate that cancels gets only the cancellation`() async throws {
         let bench = try OperationBench(), delegate = Delegate()
         bench.server.route("GET", "/") { _ in .text("Hello") }
         bench.server.route("GET", "/part") { _ in
@@ -213,8 +206,7 @@ struct MainActorCallbackTests {
         #expect(delegate.lines.suffix(2) == ["received 5", "cancelled requested"])
     }
 
-    @Test("A base that is applied twice calls its closures once")
-    func appliedTwice() async throws {
+    @Test func `a base that is applied twice calls its closures once`() async throws {
         let bench = try OfflineBench(), screen = Screen()
         let base = NetworkBase(bench.bench.server.url("/")) { base in
             base.onMainActor(offline: { _ in screen.lines.append("offline") })
@@ -228,8 +220,7 @@ struct MainActorCallbackTests {
         _ = try await operation.value
     }
 
-    @Test("If a handler cancels the operation, the delegate does not get that progress report")
-    func cancelledByHandler() async throws {
+    @Test func `if a handler cancels the operation, the delegate does not get that progress report`() async throws {
         final class Listener: NetworkOperationDelegate {
             let lines = EventRecorder<String>()
 
@@ -254,8 +245,7 @@ struct MainActorCallbackTests {
         #expect(listener.lines.events == ["cancelled"])
     }
 
-    @Test("Closures that hold their operation are released when it ends")
-    func released() async throws {
+    @Test func `closures that hold their operation are released when it ends`() async throws {
         let bench = try OperationBench { _ in .text("Hello") }
         do {
             let operation = bench.text()
@@ -268,8 +258,7 @@ struct MainActorCallbackTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("Closures that hold their operation are released when they are suppressed or added late")
-    func releasedInSilence() async throws {
+    @Test func `closures that hold their operation are released when they are suppressed or added late`() async throws {
         let bench = try OperationBench(), screen = Screen()
         bench.server.route("GET", "/") { _ in .text("Hello") }
         do {
@@ -290,8 +279,7 @@ struct MainActorCallbackTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A base adds closures to all of its operations, and a realm reports its events")
-    func base() async throws {
+    @Test func `a base adds closures to all of its operations, and a realm reports its events`() async throws {
         let bench = try TokenBench(), screen = Screen(), clock = ManualClock()
         bench.server.route("GET", "/") {
             $0.number == 1 ? .status(503) : $0.number == 0 ? .status(401) : .text("Hello")

@@ -14,8 +14,7 @@ import Testing
 struct NetworkDataOperationTests {
     struct Model: Codable, Sendable, Equatable { let name: String }
 
-    @Test("An operation with an evaluator closure returns a decoded model")
-    func asWritten() async throws {
+    @Test func `an operation with an evaluator closure returns a decoded model`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/model") { _ in .json(#"{"name":"Anna"}"#) }
         let url = bench.server.url("/model")
@@ -27,8 +26,7 @@ struct NetworkDataOperationTests {
         #expect(try await other.run() == 15)
     }
 
-    @Test("Request, response, raw data, task and metrics stay readable on the operation")
-    func readable() async throws {
+    @Test func `request, response, raw data, task and metrics stay readable on the operation`() async throws {
         let bench = try OperationBench { _ in .text("Hello").with("X-One", "1").adding("X-One", "2") }
         let operation = bench.text()
         #expect(operation.request == nil)
@@ -44,8 +42,7 @@ struct NetworkDataOperationTests {
         #expect(operation.attemptCount == 1)
     }
 
-    @Test("An operation runs in an OperationQueue, in a QueueManager and with startAndWait")
-    func queues() async throws {
+    @Test func `an operation runs in an OperationQueue, in a QueueManager and with startAndWait`() async throws {
         let bench = try OperationBench { _ in .text("Hello") }
         let inFoundation = bench.text()
         OperationQueue().addOperation(inFoundation)
@@ -57,8 +54,7 @@ struct NetworkDataOperationTests {
         #expect(try await TestThread.run { try bench.text().startAndWait() } == "Hello")
     }
 
-    @Test("Evaluators run on their own threads, and may wait for another request")
-    func evaluatorsThread() async throws {
+    @Test func `evaluators run on their own threads, and may wait for another request`() async throws {
         let bench = try OperationBench { _ in .text("Hello") }
         let operations = (0..<20).map { _ in
             NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
@@ -71,8 +67,7 @@ struct NetworkDataOperationTests {
         for operation in operations { #expect(try await operation.value == 5) }
     }
 
-    @Test("An unacceptable status fails with the status, the start of the body and the API error")
-    func statuses() async throws {
+    @Test func `an unacceptable status fails with the status, the start of the body and the API error`() async throws {
         struct Problem: Error, Codable, Equatable { let reason: String }
         let bench = try OperationBench { _ in .json(#"{"reason":"sold out"}"#, status: 409) }
         let operation = bench.text("/?token=secret")
@@ -93,8 +88,7 @@ struct NetworkDataOperationTests {
         #expect(try await accepting.run().contains("sold out"))
     }
 
-    @Test("The body of an error response is kept up to its limit, and then cut off")
-    func endlessError() async throws {
+    @Test func `the body of an error response is kept up to its limit, and then cut off`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in
             LoopbackAnswer(
@@ -107,8 +101,7 @@ struct NetworkDataOperationTests {
         #expect(error?.bodyPrefix == Data("abcdab".utf8))
     }
 
-    @Test("A body that exceeds the limit for memory fails, and the transfer ends")
-    func bound() async throws {
+    @Test func `a body that exceeds the limit for memory fails, and the transfer ends`() async throws {
         let bench = try OperationBench { _ in .repeating(Array("abcd".utf8), count: 10 << 20) }
         let operation = bench.text()
         operation.responseRules.maximumBytesInMemory = 100_000
@@ -116,8 +109,7 @@ struct NetworkDataOperationTests {
         await bench.server.counts { $0.openConnections == 0 }
     }
 
-    @Test("A content type that the request does not accept is rejected")
-    func contentTypes() async throws {
+    @Test func `a content type that the request does not accept is rejected`() async throws {
         let bench = try OperationBench { _ in .text("<html>") }
         var request = URLRequest(url: bench.server.url("/"))
         request.setValue("application/json", forHTTPHeaderField: "Accept")
@@ -132,8 +124,7 @@ struct NetworkDataOperationTests {
         #expect(await failure(of: strict)?.code == .unacceptableContentType)
     }
 
-    @Test("A validation rule sees the body, and its error is the cause of the failure")
-    func rules() async throws {
+    @Test func `a validation rule sees the body, and its error is the cause of the failure`() async throws {
         struct TooShort: Error {}
         let bench = try OperationBench { _ in .text("Hi") }
         let operation = bench.text().validate { data, _ in if data.count < 3 { throw TooShort() } }
@@ -143,8 +134,7 @@ struct NetworkDataOperationTests {
         #expect(error?.status == 200)
     }
 
-    @Test("A decoding error names the key, and other errors of the evaluator are preserved")
-    func evaluatorThrows() async throws {
+    @Test func `a decoding error names the key, and other errors of the evaluator are preserved`() async throws {
         struct Mine: Error {}
         let bench = try OperationBench { _ in .json(#"[{"name":"Anna"},{"name":7}]"#) }
         let decoding = NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
@@ -166,8 +156,7 @@ struct NetworkDataOperationTests {
         #expect(await failure(of: own)?.code == .init("mine"))
     }
 
-    @Test("A response without a body returns emptyResult, or else is evaluated")
-    func empty() async throws {
+    @Test func `a response without a body returns emptyResult, or else is evaluated`() async throws {
         let bench = try OperationBench { _ in .status(204) }
         let operation = bench.text()
         operation.emptyResult = { "nothing" }
@@ -175,8 +164,7 @@ struct NetworkDataOperationTests {
         #expect(try await bench.text().run() == "")
     }
 
-    @Test("An invalid request fails before anything is sent")
-    func refusedRequest() async throws {
+    @Test func `an invalid request fails before anything is sent`() async throws {
         let bench = try OperationBench()
         var request = URLRequest(url: bench.server.url("/"))
         request.httpMethod = "GE T"
@@ -187,24 +175,21 @@ struct NetworkDataOperationTests {
         #expect(bench.server.counts.heads == 0)
     }
 
-    @Test("An error of the session becomes the error of the operation, with the request")
-    func sessionFails() async throws {
+    @Test func `an error of the session becomes the error of the operation, with the request`() async throws {
         let bench = try OperationBench { _ in .reset }
         let error = await failure(of: bench.text())
         #expect(error?.code == .connectionLost)
         #expect(error?.request?.url == bench.server.url("/").absoluteString)
     }
 
-    @Test("An error can be mapped to a custom type")
-    func mapped() async throws {
+    @Test func `an error can be mapped to a custom type`() async throws {
         enum Mine: Error, Equatable { case gone }
         let bench = try OperationBench { _ in .status(410) }
         let operation = bench.text().mapError { _ in Mine.gone }
         await #expect(throws: OperationFailure<Mine>.failed(.gone)) { try await operation.run() }
     }
 
-    @Test("Handlers, the delegate and onCompletion get the same result on the callback queue")
-    func handlers() async throws {
+    @Test func `handlers, the delegate and onCompletion get the same result on the callback queue`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/yes") { _ in .text("Hello") }
         bench.server.route("GET", "/no") { _ in .status(404) }
@@ -229,8 +214,7 @@ struct NetworkDataOperationTests {
         }
     }
 
-    @Test("The data and the error can be read without the type of the operation")
-    func readWithoutType() async throws {
+    @Test func `the data and the error can be read without the type of the operation`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/good") { _ in .text("Hello") }
         bench.server.route("GET", "/refused") { _ in .text("not found", status: 404) }
@@ -259,8 +243,8 @@ struct NetworkDataOperationTests {
         #expect(canceled.networkError == nil && canceled.receivedData == nil)
     }
 
-    @Test("onFailure gets the operation and its error on the callback queue, and only after a failure")
-    func onFailure() async throws {
+    @Test
+    func `onFailure gets the operation and its error on the callback queue, and only after a failure`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/yes") { _ in .text("Hello") }
         bench.server.route("GET", "/no") { _ in .text("no", status: 404) }
@@ -280,8 +264,8 @@ struct NetworkDataOperationTests {
         #expect(lines.events == ["/no unacceptableStatus 404"])
     }
 
-    @Test("Thousands of parallel operations finish and leave nothing", .timeLimit(.minutes(Rounds.minutes)))
-    func many() async throws {
+    @Test(.timeLimit(.minutes(Rounds.minutes)))
+    func `thousands of parallel operations finish and leave nothing`() async throws {
         let bench = try OperationBench { _ in .text("Hello") }
         do {
             let manager = QueueManager("many")
@@ -292,8 +276,7 @@ struct NetworkDataOperationTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A body that cannot be decoded is in the error, and stays readable")
-    func unexpectedBody() async throws {
+    @Test func `a body that cannot be decoded is in the error, and stays readable`() async throws {
         let bench = try OperationBench { _ in .json(#"{"name":"Blue"}"#) }
         let operation = bench.watched(
             NetworkDataOperation<[Int]>(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
@@ -306,8 +289,7 @@ struct NetworkDataOperationTests {
         #expect(operation.taskResult == Data(#"{"name":"Blue"}"#.utf8))
     }
 
-    @Test("An API error is decoded even if its body exceeds the kept bytes")
-    func longErrorBody() async throws {
+    @Test func `an API error is decoded even if its body exceeds the kept bytes`() async throws {
         struct Problem: Error, Decodable { let reason: String }
         let bench = try OperationBench()
         let long = String(repeating: "x", count: 100_000)

@@ -12,8 +12,7 @@ import Testing
 
 @Suite("NetworkDownloadOperation and NetworkUploadOperation", .timeLimit(.minutes(3)))
 struct NetworkDownloadOperationTests {
-    @Test("An evaluator can move the complete downloaded file")
-    func asWritten() async throws {
+    @Test func `an evaluator can move the complete downloaded file`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/file") { LoopbackResource(.pattern(count: 3 << 20)).answer(to: $0) }
         let url = bench.server.url("/file")
@@ -30,8 +29,7 @@ struct NetworkDownloadOperationTests {
         #expect(operation.downloadProgress == TransferProgress(completedBytes: 3 << 20, totalBytes: 3 << 20))
     }
 
-    @Test("The temporary file is deleted unless it was moved or its URL is the result")
-    func temporaryFile() async throws {
+    @Test func `the temporary file is deleted unless it was moved or its URL is the result`() async throws {
         let bench = try OperationBench { _ in .text("Hello") }
         let url = bench.server.url("/")
         let read = NetworkDownloadOperation<(URL, Int)>(url: url, urlSession: bench.session) { file, _ in
@@ -48,8 +46,7 @@ struct NetworkDownloadOperationTests {
         try FileManager.default.removeItem(at: result)
     }
 
-    @Test("onCompletion gets the operation in its own type, with the file")
-    func onCompletion() async throws {
+    @Test func `onCompletion gets the operation in its own type, with the file`() async throws {
         let bench = try OperationBench(), folder = try TemporaryFolder()
         bench.server.route("GET", "/file") { _ in .text("Hello") }
         bench.server.route("GET", "/none") { _ in .text("no", status: 404) }
@@ -70,8 +67,8 @@ struct NetworkDownloadOperationTests {
         #expect(files.events == ["file 5 ", "none 0 unacceptableStatus"])
     }
 
-    @Test("A file whose URL is the result is deleted if the operation is canceled during the evaluation")
-    func cancelledWhileEvaluated() async throws {
+    @Test
+    func `a file whose URL is the result is deleted if the operation is canceled during the evaluation`() async throws {
         let bench = try OperationBench { _ in .text("Hello") }
         let folder = try TemporaryFolder()
         let (entered, goOn) = (Gate(), Gate())
@@ -88,8 +85,7 @@ struct NetworkDownloadOperationTests {
         #expect(try await folder.contentAtRest() == [])
     }
 
-    @Test("A file is deleted if the operation is canceled while a suspended result waits")
-    func cancelledWhileConcluding() async throws {
+    @Test func `a file is deleted if the operation is canceled while a suspended result waits`() async throws {
         let bench = try OperationBench { _ in .text("Hello") }
         let folder = try TemporaryFolder()
         let (entered, goOn, did) = (Gate(), Gate(), Gate())
@@ -111,8 +107,7 @@ struct NetworkDownloadOperationTests {
         withExtendedLifetime(operation) {}
     }
 
-    @Test("A NetworkRequest is uploaded with its own body, or with another one")
-    func checkedUploads() async throws {
+    @Test func `a NetworkRequest is uploaded with its own body, or with another one`() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/") { .text("\($0["X-One"] ?? "") \($0.text)") }
         let request = try NetworkRequest(
@@ -133,8 +128,7 @@ struct NetworkDownloadOperationTests {
             try await NetworkUploadOperation(request: posted, urlSession: session, evaluator: read).run() == " theirs")
     }
 
-    @Test("An operation's body replaces that of its URLRequest, and a hook's body replaces both")
-    func bodyBesideRequest() async throws {
+    @Test func `an operation's body replaces that of its URLRequest, and a hook's body replaces both`() async throws {
         final class Hooked: NetworkUploadOperation<String>, @unchecked Sendable {
             let seen = EventRecorder<Int?>()
             let intervals = EventRecorder<TimeInterval>()
@@ -180,8 +174,7 @@ struct NetworkDownloadOperationTests {
         #expect(patient.intervals.events == [7])
     }
 
-    @Test("A download with a request body reports both, and its progress is that of the file")
-    func progressWithBody() async throws {
+    @Test func `a download with a request body reports both, and its progress is that of the file`() async throws {
         let bench = try OperationBench()
         let (gate, half) = (Gate(), Gate())
         bench.server.route("POST", "/") { _ in
@@ -209,8 +202,7 @@ struct NetworkDownloadOperationTests {
         #expect(progress.isFinished && progress.totalUnitCount == 600_000)
     }
 
-    @Test("A download that fails leaves no file, whatever the failure")
-    func failures() async throws {
+    @Test func `a download that fails leaves no file, whatever the failure`() async throws {
         struct Mine: Error {}
         let bench = try OperationBench()
         bench.server.route("GET", "/status") { _ in .text("gone", status: 410) }
@@ -228,8 +220,7 @@ struct NetworkDownloadOperationTests {
         #expect(await failure(of: nowhere)?.underlying?.number == 2)
     }
 
-    @Test("A body from data or from a file is sent completely, and its progress is reported")
-    func uploads() async throws {
+    @Test func `a body from data or from a file is sent completely, and its progress is reported`() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/") { .text("\($0.bodyCount)") }
         bench.server.route("PUT", "/") { .text("\($0.bodyCount)") }

@@ -12,8 +12,7 @@ import Testing
 
 @Suite("Log of network operations", .timeLimit(.minutes(3)))
 struct NetworkLogTests {
-    @Test("Requests and responses are logged without secrets, unless redaction is turned off")
-    func redaction() async throws {
+    @Test func `requests and responses are logged without secrets, unless redaction is turned off`() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/api/sign-in") { _ in
             .json(#"{"token":"t0psecret","name":"Anna"}"#).with("Set-Cookie", "sid=c0okie")
@@ -35,8 +34,7 @@ struct NetworkLogTests {
         }
     }
 
-    @Test("The log shows the configured number of bytes of a body, and only whole characters")
-    func bodyBytes() async throws {
+    @Test func `the log shows the configured number of bytes of a body, and only whole characters`() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/api/a") { _ in .json(#"["éé"]"#) }
         for redaction in [LogRedaction.secrets, .none] {
@@ -60,8 +58,7 @@ struct NetworkLogTests {
         #expect(entries.events.first?.hasSuffix("(3 bytes)") == true)
     }
 
-    @Test("Names of secrets are recognized in all forms, and URLs are shown without their secrets")
-    func names() {
+    @Test func `names of secrets are recognized in all forms, and URLs are shown without their secrets`() {
         let redaction = LogRedaction.secrets
         for name in [
             "X-Auth-Key", "Ocp-Apim-Subscription-Key", "DD-APPLICATION-KEY", "X-Auth", "accessKey", "private_key",
@@ -83,8 +80,7 @@ struct NetworkLogTests {
         }
     }
 
-    @Test("A query is redacted to its end, whatever it contains and wherever it occurs")
-    func wholeQueries() async throws {
+    @Test func `a query is redacted to its end, whatever it contains and wherever it occurs`() async throws {
         let addresses = [
             "/app#access_token=S3CRET", "?code=S3CRET", "login?token=S3CRET", "/a?a=1;token=S3CRET", "?sig=ab,S3CRET",
             "?x='S3CRET'", "?x=\"a\"S3CRET", "?x=<a>S3CRET", "//user:S3CRET@host/", "?a=b S3CRET",
@@ -118,8 +114,7 @@ struct NetworkLogTests {
         #expect(!log.contains("S3CRET") && log.contains("Anna") && log.contains("list?***"), "\(log)")
     }
 
-    @Test("A response that is a single text is not logged, because it may be a token")
-    func fragment() async throws {
+    @Test func `a response that is a single text is not logged, because it may be a token`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/token") { _ in .json(#""t0psecret""#) }
         let entries = EventRecorder<String>()
@@ -129,8 +124,7 @@ struct NetworkLogTests {
         #expect(!entries.events.joined().contains("t0psecret"))
     }
 
-    @Test("At the lowest level, a failure is logged with its reason and without the query")
-    func failures() async throws {
+    @Test func `at the lowest level, a failure is logged with its reason and without the query`() async throws {
         let bench = try OperationBench()
         let entries = EventRecorder<String>()
         let operation = bench.text("/nowhere?q=hidden")

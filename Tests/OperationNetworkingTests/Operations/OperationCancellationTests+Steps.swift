@@ -8,8 +8,7 @@ import Testing
 
 // Tests for steps of data, for files, and for actions of others.
 extension OperationCancellationTests {
-    @Test("Canceled at the headers, in the body or during decoding, an operation ends as canceled")
-    func withinData() async throws {
+    @Test func `canceled at the headers, in the body or during decoding, an operation ends as canceled`() async throws {
         for step in Taker.Step.allCases {
             let bench = try OperationBench { _ in .json("[" + String(repeating: "1,", count: 100_000) + "1]") }
             let log = HandlerLog()
@@ -26,8 +25,7 @@ extension OperationCancellationTests {
         }
     }
 
-    @Test("Canceled right after its task was resumed, an operation ends as canceled")
-    func resumed() async throws {
+    @Test func `canceled right after its task was resumed, an operation ends as canceled`() async throws {
         for _ in 0..<50 {
             let bench = try OperationBench { _ in .silence }
             let log = HandlerLog()
@@ -44,8 +42,7 @@ extension OperationCancellationTests {
         }
     }
 
-    @Test("Canceled just after its file was moved, an operation leaves a complete file or none")
-    func placed() async throws {
+    @Test func `canceled just after its file was moved, an operation leaves a complete file or none`() async throws {
         for step in [Stepper.Step.head, .evaluate] {
             let bench = try OperationBench { _ in .repeating([1, 2, 3], count: 300_000) }
             let log = HandlerLog()
@@ -70,8 +67,7 @@ extension OperationCancellationTests {
         }
     }
 
-    @Test("Closing the session or canceling the task ends downloads and uploads")
-    func filesBehindTheirBacks() async throws {
+    @Test func `closing the session or canceling the task ends downloads and uploads`() async throws {
         for closes in [true, false] {
             let bench = try OperationBench()
             bench.server.route("GET", "/") { _ in
@@ -102,8 +98,7 @@ extension OperationCancellationTests {
         }
     }
 
-    @Test("An operation whose session was closed before its start fails without a connection")
-    func closedBefore() async throws {
+    @Test func `an operation whose session was closed before its start fails without a connection`() async throws {
         let bench = try OperationBench()
         bench.closeSession()
         let folder = try TemporaryFolder()

@@ -27,8 +27,7 @@ struct OperationCancellationTests {
         #expect(bench.server.violations == [], comment)
     }
 
-    @Test("Canceled in a queue before its start, an operation sends nothing")
-    func queued() async throws {
+    @Test func `canceled in a queue before its start, an operation sends nothing`() async throws {
         let bench = try OperationBench()
         let log = HandlerLog()
         do {
@@ -45,8 +44,7 @@ struct OperationCancellationTests {
         try await check(bench, log, requests: 0...0, "queued")
     }
 
-    @Test("Canceled within a step, an operation has one outcome and leaves no file and no object")
-    func within() async throws {
+    @Test func `canceled within a step, an operation has one outcome and leaves no file and no object`() async throws {
         for step in Stepper.Step.allCases where step != .begins {
             let bench = try OperationBench { _ in .repeating([1, 2, 3], count: 300_000) }
             let log = HandlerLog()
@@ -66,8 +64,8 @@ struct OperationCancellationTests {
         }
     }
 
-    @Test("Canceled while its asynchronous hook waits, an operation cancels the hook and sends nothing")
-    func adapting() async throws {
+    @Test
+    func `canceled while its asynchronous hook waits, an operation cancels the hook and sends nothing`() async throws {
         let bench = try OperationBench()
         let log = HandlerLog()
         let (isWaiting, wasCancelled) = (Gate(), Gate())
@@ -90,8 +88,7 @@ struct OperationCancellationTests {
         try await check(bench, log, requests: 0...0, "adapting")
     }
 
-    @Test("Canceled before the response or within the body, an operation closes its connection")
-    func onTheWire() async throws {
+    @Test func `canceled before the response or within the body, an operation closes its connection`() async throws {
         for target in ["/silence", "/half"] {
             let bench = try OperationBench()
             bench.server.route("GET", "/silence") { _ in .silence }
@@ -115,8 +112,7 @@ struct OperationCancellationTests {
         }
     }
 
-    @Test("Canceled between two attempts, an operation begins no further attempt")
-    func waiting() async throws {
+    @Test func `canceled between two attempts, an operation begins no further attempt`() async throws {
         let bench = try OperationBench { _ in .status(503) }
         let log = HandlerLog()
         let clock = ManualClock()
@@ -136,8 +132,7 @@ struct OperationCancellationTests {
         try await check(bench, log, requests: 1...1, "waiting")
     }
 
-    @Test("Canceling the task cancels the operation, and closing the session fails it")
-    func behindItsBack() async throws {
+    @Test func `canceling the task cancels the operation, and closing the session fails it`() async throws {
         let bench = try OperationBench { _ in .silence }
         let first = bench.text()
         await bench.server.isReached(by: first)
@@ -150,8 +145,7 @@ struct OperationCancellationTests {
         #expect(await second.finalOutcome.error?.code == .sessionClosed)
     }
 
-    @Test("Canceling the task before it is resumed also ends the operation")
-    func cancelledUnresumed() async throws {
+    @Test func `canceling the task before it is resumed also ends the operation`() async throws {
         final class Cancelling: NetworkDataOperation<Int>, @unchecked Sendable {
             override func createTask(
                 with request: NetworkRequest, using session: any NetworkSession
@@ -168,8 +162,8 @@ struct OperationCancellationTests {
         #expect(bench.server.counts.heads == 0)
     }
 
-    @Test("A task may report its whole result before createTask returns", arguments: [true, false])
-    func toldEarly(succeeds: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `a task may report its whole result before createTask returns`(succeeds: Bool) async throws {
         let session = HastySession(succeeds ? nil : NetworkError(code: .cancelled, phase: .waiting, message: "Early."))
         let operation = NetworkDataOperation(
             request: URLRequest(url: try #require(URL(string: "http://localhost/"))), urlSession: session
@@ -180,8 +174,7 @@ struct OperationCancellationTests {
         #expect(outcome.cancellationCause?.code == (succeeds ? nil : .networkTaskCancelled))
     }
 
-    @Test("A timeout cancels the transfer")
-    func timeouts() async throws {
+    @Test func `a timeout cancels the transfer`() async throws {
         let bench = try OperationBench { _ in .silence }
         let clock = ManualClock()
         let operation = bench.text()
@@ -193,8 +186,7 @@ struct OperationCancellationTests {
         await bench.server.counts { $0.openConnections == 0 }
     }
 
-    @Test("Finishing an operation explicitly cancels its transfer and ignores later events")
-    func finishedByHand() async throws {
+    @Test func `finishing an operation explicitly cancels its transfer and ignores later events`() async throws {
         let bench = try OperationBench { _ in .silence }
         do {
             let operation = bench.text()
@@ -206,8 +198,8 @@ struct OperationCancellationTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("Canceled at random moments, each operation has one outcome", .timeLimit(.minutes(Rounds.minutes)))
-    func random() async throws {
+    @Test(.timeLimit(.minutes(Rounds.minutes)))
+    func `canceled at random moments, each operation has one outcome`() async throws {
         let bench = try OperationBench { _ in .repeating([1, 2, 3], count: 100_000) }
         let rounds = Rounds.count(ci: 500, soak: 20_000)
         let (ended, told) = (EventRecorder<String>(), EventRecorder<String>())

@@ -13,8 +13,7 @@ import Testing
 
 @Suite("Suspension and progress of network operations", .timeLimit(.minutes(3)))
 struct OperationControlTests {
-    @Test("Suspended within a body, an operation resumes where it stopped, with each byte once")
-    func suspendMidBody() async throws {
+    @Test func `suspended within a body, an operation resumes where it stopped, with each byte once`() async throws {
         let bench = try OperationBench()
         let gate = Gate()
         bench.server.route("GET", "/") { _ in
@@ -39,8 +38,7 @@ struct OperationControlTests {
         #expect(bench.server.counts.heads == 1)
     }
 
-    @Test("Suspended just before its task starts, an operation sends nothing until it is resumed")
-    func suspendOvertakesStart() async throws {
+    @Test func `suspended just before its task starts, an operation sends nothing until it is resumed`() async throws {
         let bench = try OperationBench { _ in .text("Hello") }
         bench.server.route("GET", "/other") { _ in .text("other") }
         let suspended = Locked<NetworkDataOperation<String>?>(nil)
@@ -60,8 +58,7 @@ struct OperationControlTests {
         suspended.withLock { $0 = nil }
     }
 
-    @Test("Suspended during its preparation, an operation sends nothing until it is resumed")
-    func suspendWhilePreparing() async throws {
+    @Test func `suspended during its preparation, an operation sends nothing until it is resumed`() async throws {
         final class Suspending: NetworkDataOperation<Int>, @unchecked Sendable {
             let prepared = Gate()
 
@@ -85,8 +82,7 @@ struct OperationControlTests {
         #expect(try await operation.value == 5)
     }
 
-    @Test("Suspended during its evaluation, an operation has no outcome until it is resumed")
-    func suspendWhileEvaluating() async throws {
+    @Test func `suspended during its evaluation, an operation has no outcome until it is resumed`() async throws {
         let bench = try OperationBench { _ in .text("Hello") }
         let (began, goOn, did) = (Gate(), Gate(), Gate())
         let operation = NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
@@ -105,8 +101,7 @@ struct OperationControlTests {
         #expect(try await operation.value == 5)
     }
 
-    @Test("Suspended between two attempts, an operation begins the next one when it is resumed")
-    func suspendWhileWaiting() async throws {
+    @Test func `suspended between two attempts, an operation begins the next one when it is resumed`() async throws {
         let bench = try OperationBench { $0.number == 0 ? .status(503) : .text("Hello") }
         let clock = ManualClock()
         let operation = bench.text()
@@ -124,8 +119,7 @@ struct OperationControlTests {
         #expect(try await operation.value == "Hello")
     }
 
-    @Test("A suspended operation can be canceled")
-    func cancelSuspended() async throws {
+    @Test func `a suspended operation can be canceled`() async throws {
         let bench = try OperationBench { _ in .silence }
         do {
             let operation = bench.text()
@@ -138,8 +132,7 @@ struct OperationControlTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("toggle starts, suspends and resumes an operation, and returns its state")
-    func toggle() async throws {
+    @Test func `toggle starts, suspends and resumes an operation, and returns its state`() async throws {
         let bench = try OperationBench()
         let gate = Gate()
         bench.server.route("GET", "/") { _ in .text("Hello").after(gate) }
@@ -153,8 +146,7 @@ struct OperationControlTests {
         #expect(operation.toggle() == .finished)
     }
 
-    @Test("Suspended and resumed at random, an operation receives each byte once")
-    func storm() async throws {
+    @Test func `suspended and resumed at random, an operation receives each byte once`() async throws {
         let bench = try OperationBench { LoopbackResource(.pattern(count: 8 << 20)).answer(to: $0) }
         for seed in 0..<UInt64(Rounds.count(ci: 5, soak: 100)) {
             let operation = NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
@@ -175,8 +167,8 @@ struct OperationControlTests {
         }
     }
 
-    @Test("Progress grows to the total, is reported on the callback queue, and precedes the success")
-    func progress() async throws {
+    @Test
+    func `progress grows to the total, is reported on the callback queue, and precedes the success`() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/") { request in
             LoopbackResource(.pattern(count: 5 << 20)).answer(to: request)
@@ -213,8 +205,7 @@ struct OperationControlTests {
         #expect(progress.fractionCompleted == 1)
     }
 
-    @Test("Foundation's Progress never decreases, and finishes when the response is complete")
-    func foundationProgress() async throws {
+    @Test func `Foundation's Progress never decreases, and finishes when the response is complete`() async throws {
         let bench = try OperationBench()
         let answers: [LoopbackAnswer] = [
             .repeating([1], count: 4 << 20), .status(204), .chunks(["a", "b"]), .text(""),
@@ -249,8 +240,7 @@ struct OperationControlTests {
         }
     }
 
-    @Test("The response is available with its headers, and stays if the body breaks off")
-    func responseEarly() async throws {
+    @Test func `the response is available with its headers, and stays if the body breaks off`() async throws {
         let bench = try OperationBench { _ in .repeating([1], count: 1_000_000).cut(at: 500_000, by: .reset) }
         let operation = bench.text()
         let seen = EventRecorder<Int?>()
@@ -262,8 +252,7 @@ struct OperationControlTests {
         #expect(operation.taskResult == nil)
     }
 
-    @Test("A body of unknown length is reported without a total until its end")
-    func unknownLength() async throws {
+    @Test func `a body of unknown length is reported without a total until its end`() async throws {
         let bench = try OperationBench { _ in .chunks(["Hello ", "World"]) }
         let told = EventRecorder<TransferProgress>()
         let operation = bench.text()
@@ -278,8 +267,7 @@ struct OperationControlTests {
         #expect(parent.fractionCompleted == 1)
     }
 
-    @Test("Canceling the progress cancels the operation")
-    func progressCancels() async throws {
+    @Test func `canceling the progress cancels the operation`() async throws {
         let bench = try OperationBench { _ in .silence }
         let operation = bench.text()
         let progress = operation.progress
@@ -288,8 +276,7 @@ struct OperationControlTests {
         #expect(await operation.finalOutcome.cancellationCause == .requested)
     }
 
-    @Test("Pausing the progress suspends the operation, and resuming the progress resumes it")
-    func progressPauses() async throws {
+    @Test func `pausing the progress suspends the operation, and resuming the progress resumes it`() async throws {
         let bench = try OperationBench()
         let gate = Gate()
         bench.server.route("GET", "/") { _ in
@@ -306,8 +293,8 @@ struct OperationControlTests {
         #expect(try await operation.value == "Hello")
     }
 
-    @Test("If no time passes, a minimum interval allows only the first and the last progress report")
-    func pacedByTime() async throws {
+    @Test
+    func `if no time passes, a minimum interval allows only the first and the last progress report`() async throws {
         let bench = try OperationBench()
         let (gate, first) = (Gate(), Gate())
         bench.server.route("GET", "/") { _ in
@@ -332,8 +319,8 @@ struct OperationControlTests {
         #expect(told.events.last == TransferProgress(completedBytes: 600_000, totalBytes: 600_000))
     }
 
-    @Test("Between two progress reports, the callback queue runs other work, even with a slow handler")
-    func sharedQueue() async throws {
+    @Test
+    func `between two progress reports, the callback queue runs other work, even with a slow handler`() async throws {
         let bench = try OperationBench()
         let (more, rest) = (Gate(), Gate())
         bench.server.route("GET", "/") { _ in
@@ -364,8 +351,8 @@ struct OperationControlTests {
         #expect(lines.events.last == "success")
     }
 
-    @Test("The delegate and closures get the operation with its progress, success and cancellation")
-    func getsOperation() async throws {
+    @Test
+    func `the delegate and closures get the operation with its progress, success and cancellation`() async throws {
         final class Sent: NetworkOperationDelegate {
             let told = EventRecorder<(ObjectIdentifier, TransferProgress)>()
 
@@ -411,8 +398,7 @@ struct OperationControlTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("Progress does not decrease when an attempt is repeated")
-    func monotonic() async throws {
+    @Test func `progress does not decrease when an attempt is repeated`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { request in
             request.number == 0

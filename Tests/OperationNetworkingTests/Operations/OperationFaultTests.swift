@@ -39,8 +39,8 @@ struct OperationFaultTests {
         await bench.server.counts { $0.openConnections == $0.idleConnections }
     }
 
-    @Test("A data operation ends as the fault catalogue says", arguments: OperationFault.all)
-    func data(_ fault: OperationFault) async throws {
+    @Test(arguments: OperationFault.all)
+    func `a data operation ends as the fault catalogue says`(_ fault: OperationFault) async throws {
         let bench = try OperationBench()
         let operation = NetworkDataOperation(request: try request(fault, bench), urlSession: bench.session) { data, _ in
             String(decoding: data, as: UTF8.self)
@@ -48,8 +48,8 @@ struct OperationFaultTests {
         try await check(operation, fault, bench)
     }
 
-    @Test("An upload of a file ends as the fault catalogue says", arguments: OperationFault.all)
-    func upload(_ fault: OperationFault) async throws {
+    @Test(arguments: OperationFault.all)
+    func `an upload of a file ends as the fault catalogue says`(_ fault: OperationFault) async throws {
         let bench = try OperationBench()
         let file = try TemporaryFile(Data(TestPattern.bytes(count: 100_000)))
         let request = try request(fault, bench, "POST", body: .file(try FileRegion(file.url)))
@@ -62,8 +62,8 @@ struct OperationFaultTests {
         #expect(bench.server.counts.heads == 1)
     }
 
-    @Test("A temporary download leaves no file after any fault", arguments: OperationFault.all.filter(\.isOfFiles))
-    func temporary(_ fault: OperationFault) async throws {
+    @Test(arguments: OperationFault.all.filter(\.isOfFiles))
+    func `a temporary download leaves no file after any fault`(_ fault: OperationFault) async throws {
         final class Temporary: NetworkDownloadOperation<String>, @unchecked Sendable {
             let folder: URL
             init(_ request: NetworkRequest, _ session: ExchangeSession, _ folder: URL) {
@@ -81,8 +81,8 @@ struct OperationFaultTests {
         #expect(try await folder.contentAtRest() == [])
     }
 
-    @Test("A download saves a whole file or none after each fault", arguments: OperationFault.all.filter(\.isOfFiles))
-    func placed(_ fault: OperationFault) async throws {
+    @Test(arguments: OperationFault.all.filter(\.isOfFiles))
+    func `a download saves a whole file or none after each fault`(_ fault: OperationFault) async throws {
         let bench = try OperationBench()
         let folder = try TemporaryFolder()
         let place = folder.url.appendingPathComponent("file")

@@ -159,8 +159,7 @@ private final class Counting: NetworkOperation<Int, String>, @unchecked Sendable
 
 @Suite("Hooks of network operations", .timeLimit(.minutes(3)))
 struct OperationHookTests {
-    @Test("A generic subclass that overrides the older createTask works, and calls its evaluator")
-    func oldForm() async throws {
+    @Test func `a generic subclass that overrides the older createTask works, and calls its evaluator`() async throws {
         let bench = try OperationBench { .text("prepared: \($0["X-Prepared"] ?? "no")") }
         do {
             let operation = OldFashioned<Data, String>(url: bench.server.url("/"), urlSession: .shared) { data, _ in
@@ -172,8 +171,7 @@ struct OperationHookTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("The older createTask sends a file, and rejects a stream instead of sending nothing")
-    func oldFormBodies() async throws {
+    @Test func `the older createTask sends a file, and rejects a stream instead of sending nothing`() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/") { .text($0.text) }
         func upload(_ body: RequestBody) -> OldUpload {
@@ -209,8 +207,7 @@ struct OperationHookTests {
         #expect(bench.server.counts.heads == 0)
     }
 
-    @Test("A subclass may leave some of its requests to the superclass, even the first ones")
-    func sometimesOldForm() async throws {
+    @Test func `a subclass may leave some of its requests to the superclass, even the first ones`() async throws {
         let bench = try OperationBench()
         for path in ["/newer", "/older"] { bench.server.route("GET", path) { _ in .text("Hello") } }
         for path in ["newer", "older", "newer", "older"] {
@@ -219,8 +216,7 @@ struct OperationHookTests {
         }
     }
 
-    @Test("A URLError that the older createTask throws is retried as far as the retry rule allows")
-    func oldFormThrows() async throws {
+    @Test func `a URLError that the older createTask throws is retried as far as the retry rule allows`() async throws {
         let bench = try OperationBench { _ in .text("Hello") }
         let retried = OlderThatThrows(url: bench.server.url("/"), urlSession: .shared)
         retried.retry = Retry(backoff: .constant(.zero), budget: nil)
@@ -231,8 +227,7 @@ struct OperationHookTests {
         #expect(single.asked.withLock { $0 } == 1)
     }
 
-    @Test("The older createTask gets the prepared request with all later changes")
-    func oldFormRequest() async throws {
+    @Test func `the older createTask gets the prepared request with all later changes`() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/") { .text($0.text) }
         let changes: [(@Sendable (NetworkRequest) throws -> NetworkRequest)?] = [
@@ -254,8 +249,7 @@ struct OperationHookTests {
         }
     }
 
-    @Test("An error that a hook throws before sending is reported as a failed preparation")
-    func hookErrors() async throws {
+    @Test func `an error that a hook throws before sending is reported as a failed preparation`() async throws {
         let bench = try OperationBench()
         let decoding = Signed(bench) {
             _ = try JSONDecoder().decode(Int.self, from: Data("x".utf8)); return ""
@@ -270,8 +264,7 @@ struct OperationHookTests {
         #expect(bench.server.counts.heads == 0)
     }
 
-    @Test("Canceled in flight, an operation with the older createTask ends immediately")
-    func oldFormCancelled() async throws {
+    @Test func `canceled in flight, an operation with the older createTask ends immediately`() async throws {
         let bench = try OperationBench { _ in .silence }
         do {
             let operation = OldFashioned<Data, Int>(url: bench.server.url("/")) { data, _ in data.count }
@@ -284,8 +277,7 @@ struct OperationHookTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A generic subclass that overrides the current createTask works with data and files")
-    func newForm() async throws {
+    @Test func `a generic subclass that overrides the current createTask works with data and files`() async throws {
         let bench = try OperationBench { .text("prepared: \($0["X-Prepared"] ?? "no")") }
         let data = NewFashioned<Data, String>(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
             String(decoding: data, as: UTF8.self)
@@ -298,15 +290,14 @@ struct OperationHookTests {
         #expect(try await file.run() == 13)
     }
 
-    @Test("A subclass may collect the body with its own collector")
-    func ownCollector() async throws {
+    @Test func `a subclass may collect the body with its own collector`() async throws {
         let bench = try OperationBench { _ in .repeating([1], count: 100_000) }
         let operation = Counting(url: bench.server.url("/"), urlSession: bench.session) { count, _ in "\(count)" }
         #expect(try await operation.run() == "100000")
     }
 
-    @Test("A task result without a collector fails with a message that names the method to override")
-    func noCollector() async throws {
+    @Test
+    func `a task result without a collector fails with a message that names the method to override`() async throws {
         let bench = try OperationBench { _ in .text("Hello") }
         let operation = NetworkOperation<Int, Int>(url: bench.server.url("/"), urlSession: bench.session) { int, _ in
             int
@@ -314,8 +305,8 @@ struct OperationHookTests {
         #expect(await failure(of: operation)?.message.contains("makeCollector") == true)
     }
 
-    @Test("The asynchronous hook is awaited before anything is sent, and its error fails the operation")
-    func adaptation() async throws {
+    @Test
+    func `the asynchronous hook is awaited before anything is sent, and its error fails the operation`() async throws {
         struct NoToken: Error {}
         let bench = try OperationBench { .text($0["Authorization"] ?? "none") }
         let gate = Gate()
@@ -333,8 +324,7 @@ struct OperationHookTests {
         #expect(bench.server.counts.heads == 1)
     }
 
-    @Test("A body is sent even if the hook does not see it")
-    func bodyPastTheHook() async throws {
+    @Test func `a body is sent even if the hook does not see it`() async throws {
         final class Upload: NetworkUploadOperation<String>, @unchecked Sendable {
             override func prepareRequest(_ request: URLRequest) -> URLRequest {
                 var request = request
@@ -350,16 +340,16 @@ struct OperationHookTests {
         #expect(try await operation.run() == "text/plain Hi")
     }
 
-    @Test("A hook that waits for its own operation gets an error", arguments: SelfAwaiting.Hook.allCases)
-    func waitsForItself(hook: SelfAwaiting.Hook) async throws {
+    @Test(arguments: SelfAwaiting.Hook.allCases)
+    func `a hook that waits for its own operation gets an error`(hook: SelfAwaiting.Hook) async throws {
         let bench = try OperationBench { _ in .text("Hi") }
         let operation = SelfAwaiting(hook, bench)
         #expect(try await operation.run() == "Hi")
         #expect(operation.errors.events.map { "\($0)".contains("waitsForItself") } == [true])
     }
 
-    @Test("An evaluator that waits for another operation in its queue frees its slot", arguments: [1, 2])
-    func waitsInItsQueue(width: Int) async throws {
+    @Test(arguments: [1, 2])
+    func `an evaluator that waits for another operation in its queue frees its slot`(width: Int) async throws {
         let bench = try OperationBench { _ in .text("Hi") }
         let queue = QueueManager("requests", width: width)
         let outer = (0..<6).map { _ in
@@ -374,8 +364,7 @@ struct OperationHookTests {
         await queue.drained()
     }
 
-    @Test("A policy may repeat an attempt, which is prepared again completely")
-    func repeated() async throws {
+    @Test func `a policy may repeat an attempt, which is prepared again completely`() async throws {
         let bench = try OperationBench { $0.number < 2 ? .status(503) : .text($0["Authorization"] ?? "none") }
         let tokens = Locked(0)
         let operation = Signed(bench) {

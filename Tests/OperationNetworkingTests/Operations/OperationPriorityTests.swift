@@ -9,8 +9,7 @@
 
     @Suite("Priority of network operations", .timeLimit(.minutes(3)))
     struct OperationPriorityTests {
-        @Test("If a host has one slot, operations with a higher priority are sent first")
-        func order() async throws {
+        @Test func `if a host has one slot, operations with a higher priority are sent first`() async throws {
             let server = try LoopbackServer()
             let gate = Gate()
             server.route("/*") { .text($0.path) }
@@ -42,8 +41,8 @@
             #expect(server.requests.map(\.path) == ["/first", "/high", "/high-2", "/normal", "/low"])
         }
 
-        @Test("Over HTTP/2, requests of all priorities succeed", .enabled(if: ServerPrograms.areThere))
-        func weights() async throws {
+        @Test(.enabled(if: ServerPrograms.areThere))
+        func `over HTTP/2, requests of all priorities succeed`() async throws {
             let bench = RealBench(try await NginxServer.shared.value, .curl, .http2)
             defer { bench.closeSession() }
             for priority in [TransferPriority.normal, .high, .low, .normal] {

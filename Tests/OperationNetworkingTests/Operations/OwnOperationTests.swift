@@ -111,14 +111,12 @@ private func makeShop() -> StubSession {
 
 @Suite("Operation classes of your own", .timeLimit(.minutes(3)))
 struct OwnOperationTests {
-    @Test("An abstract base class needs no URL and takes any session")
-    func abstractBase() async throws {
+    @Test func `an abstract base class needs no URL and takes any session`() async throws {
         let session: any NetworkSession = makeShop()
         #expect(try await AlbumOperation(session: session).run() == Album(title: "One"))
     }
 
-    @Test("A request is made again for each attempt")
-    func onePerAttempt() async throws {
+    @Test func `a request is made again for each attempt`() async throws {
         let session = StubSession()
         session.route("GET", "/album", inTurn: .status(503), .status(503), .json(#"{"title":"One"}"#))
         let operation = AlbumOperation(session: session)
@@ -137,8 +135,7 @@ struct OwnOperationTests {
         #expect(session.requests.isEmpty)
     }
 
-    @Test("A session can be passed in every form or omitted, also with inherited initializers")
-    func sessions() async throws {
+    @Test func `a session can be passed in every form or omitted, also with inherited initializers`() async throws {
         let stub = makeShop()
         let unnamed: any NetworkSession = stub
         let url = address("/album")
@@ -158,8 +155,7 @@ struct OwnOperationTests {
         #expect(try await Inheriting(request: request, urlSession: unnamed) { $1.statusCode }.run() == 200)
     }
 
-    @Test("Without an evaluator, the result type determines the evaluation")
-    func byTypes() async throws {
+    @Test func `without an evaluator, the result type determines the evaluation`() async throws {
         let session = makeShop()
         let (url, nothing) = (address("/album"), address("/nothing"))
         let json = #"{"title":"One"}"#
@@ -202,8 +198,7 @@ struct OwnOperationTests {
         #expect(late?.phase == .evaluating)
     }
 
-    @Test("A hook, an evaluator and a rule get the response without the type of Foundation")
-    func byHead() async throws {
+    @Test func `a hook, an evaluator and a rule get the response without the type of Foundation`() async throws {
         struct Refused: Error {}
         let session = makeShop()
         let url = address("/album")
@@ -219,8 +214,8 @@ struct OwnOperationTests {
         #expect(error?.cause is Refused)
     }
 
-    @Test("A base adds its session, missing headers, rules and options to an operation of any class")
-    func usingBase() async throws {
+    @Test
+    func `a base adds its session, missing headers, rules and options to an operation of any class`() async throws {
         let session = makeShop()
         let shop = NetworkBase(address("/")) {
             $0.session = session
@@ -241,8 +236,7 @@ struct OwnOperationTests {
         #expect(await failure(of: empty)?.code == .unacceptableStatus)
     }
 
-    @Test("A base sends no headers to another origin, and replaces no session of an operation")
-    func otherOrigin() async throws {
+    @Test func `a base sends no headers to another origin, and replaces no session of an operation`() async throws {
         let (session, own) = (makeShop(), makeShop())
         let shop = NetworkBase(address("/")) {
             $0.session = session
@@ -256,8 +250,7 @@ struct OwnOperationTests {
         #expect(session.requests.count == 1)
     }
 
-    @Test("A hook that sends a request to another origin does not send the headers of the base")
-    func hookToOtherOrigin() async throws {
+    @Test func `a hook that sends a request to another origin does not send the headers of the base`() async throws {
         let session = makeShop()
         let shop = NetworkBase(address("/")) {
             $0.session = session
@@ -281,8 +274,7 @@ struct OwnOperationTests {
         #expect(session.requests.last?.url.host() == "other.test")
     }
 
-    @Test("A base sends the credential of a realm without origins to no other origin")
-    func realmAtOtherOrigin() async throws {
+    @Test func `a base sends the credential of a realm without origins to no other origin`() async throws {
         let session = makeShop()
         let other = try #require(URL(string: "https://named.test"))
         func base(_ change: (inout AuthenticationOptions) -> Void = { _ in }) -> NetworkBase {
@@ -310,8 +302,7 @@ struct OwnOperationTests {
         #expect(session.requests.map { $0["Authorization"] } == ["token", nil, "token", nil, nil])
     }
 
-    @Test("The last of several bases is used")
-    func severalBases() async throws {
+    @Test func `the last of several bases is used`() async throws {
         let (first, second) = (makeShop(), makeShop())
         let bases = [first, second].map { session in
             NetworkBase(address("/")) {
@@ -324,8 +315,7 @@ struct OwnOperationTests {
         #expect(first.requests.isEmpty && second.requests.map { $0["X-Client"] } == ["second"])
     }
 
-    @Test("A base that is applied after the start has no effect and logs a notice")
-    func baseAfterStart() async throws {
+    @Test func `a base that is applied after the start has no effect and logs a notice`() async throws {
         let session = makeShop(), name = "OwnOperationTests.baseAfterStart"
         let operation = NetworkDataOperation<Data>(url: address("/album"), urlSession: session)
         operation.name = name
@@ -336,8 +326,7 @@ struct OwnOperationTests {
         #expect(notices.events.first?.message.hasPrefix("The base was set after the start") == true)
     }
 
-    @Test("The evaluation of the superclass uses the headers that an override passes to it")
-    func changedHead() async throws {
+    @Test func `the evaluation of the superclass uses the headers that an override passes to it`() async throws {
         let session = StubSession()
         session.route("GET", "/album") { _ in
             .data(Data([0xE9]), type: "text/plain; charset=utf-8")
@@ -345,8 +334,8 @@ struct OwnOperationTests {
         #expect(try await Latin(url: address("/album"), urlSession: session).run() == "\u{E9}")
     }
 
-    @Test("A subclass may pass an evaluator with one parameter to the initializer without a request")
-    func ownInitializer() async throws {
+    @Test
+    func `a subclass may pass an evaluator with one parameter to the initializer without a request`() async throws {
         let session = makeShop()
         #expect(try await Counting(address("/album"), session).run() == 15)
     }

@@ -30,8 +30,7 @@ struct TemporaryDownloadTests {
         }
     }
 
-    @Test("An attempt after an interrupted one resumes from its bytes, and no file is left")
-    func continues() async throws {
+    @Test func `an attempt after an interrupted one resumes from its bytes, and no file is left`() async throws {
         let resource = resource
         let count = Locked(0)
         bench.server.route("GET", "/file") { request in
@@ -58,8 +57,7 @@ struct TemporaryDownloadTests {
         #expect(folder.content == [])
     }
 
-    @Test("A file that changes between two attempts is not mixed from both versions")
-    func changes() async throws {
+    @Test func `a file that changes between two attempts is not mixed from both versions`() async throws {
         let first = LoopbackResource(.bytes(Array(repeating: 1, count: Self.size)), etag: "\"zero\"")
         let second = resource
         let isChanged = Locked(false)
@@ -73,8 +71,7 @@ struct TemporaryDownloadTests {
         #expect(operation.downloadedFile?.resumedBytes == 0)
     }
 
-    @Test("A download that finally failed leaves no file, even while the operation exists")
-    func leavesNothing() async throws {
+    @Test func `a download that finally failed leaves no file, even while the operation exists`() async throws {
         let resource = resource
         bench.server.route("GET", "/file") { resource.answer(to: $0).cut(at: 400_000) }
         let operation = operation()
@@ -88,8 +85,7 @@ struct TemporaryDownloadTests {
         withExtendedLifetime(operation) {}
     }
 
-    @Test("Lengths and checksums are verified, and a file that does not match is removed")
-    func conditions() async throws {
+    @Test func `lengths and checksums are verified, and a file that does not match is removed`() async throws {
         let resource = resource
         bench.server.route("GET", "/file") { resource.answer(to: $0) }
         let wrong = operation()
@@ -107,8 +103,7 @@ struct TemporaryDownloadTests {
         #expect(try await folder.contentAtRest() == [])
     }
 
-    @Test("A response without a body is an empty file, and any accepted response is a file")
-    func oddAnswers() async throws {
+    @Test func `a response without a body is an empty file, and any accepted response is a file`() async throws {
         bench.server.route("/nothing") { _ in .status(204) }
         bench.server.route("/gone") { _ in .text("gone", status: 410) }
         let nothing = DownloadTo(folder.url, bench, "/nothing") { file, _ in try Data(contentsOf: file).count }
@@ -126,8 +121,7 @@ struct TemporaryDownloadTests {
         #expect(try await folder.contentAtRest() == [])
     }
 
-    @Test("An accepted response with another status replaces the partial file")
-    func otherAnswerForRest() async throws {
+    @Test func `an accepted response with another status replaces the partial file`() async throws {
         let resource = resource
         bench.server.route("GET", "/file") { request in
             request.number == 0 ? resource.answer(to: request).cut(at: 400_000) : .text("gone", status: 404)
@@ -142,8 +136,8 @@ struct TemporaryDownloadTests {
         #expect(operation.downloadedFile?.resumedBytes == 0)
     }
 
-    @Test("The error for a rejected content type contains the start of the body", arguments: [true, false])
-    func refusedType(isTemporary: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `the error for a rejected content type contains the start of the body`(isTemporary: Bool) async throws {
         bench.server.route("GET", "/file") { _ in .bytes(Array("<html>".utf8)).with("Content-Type", "text/html") }
         let operation = operation()
         operation.responseRules.contentTypes = .json
@@ -169,8 +163,7 @@ struct TemporaryDownloadTests {
         #expect(decoded.events == [300_000])
     }
 
-    @Test("The final response is that of the complete file, even if the partial response was read")
-    func responseOfWhole() async throws {
+    @Test func `the final response is that of the complete file, even if the partial response was read`() async throws {
         let resource = resource
         let (bytes, gate) = (TestPattern.bytes(count: Self.size), Gate())
         bench.server.route("GET", "/file") { request in
@@ -196,8 +189,7 @@ struct TemporaryDownloadTests {
         #expect(operation.response?.expectedContentLength == Int64(Self.size))
     }
 
-    @Test("The response is readable while the file arrives")
-    func response() async throws {
+    @Test func `the response is readable while the file arrives`() async throws {
         let resource = resource
         let gate = Gate()
         bench.server.route("GET", "/file") { resource.answer(to: $0).with("X-Answer", "42") }
@@ -213,8 +205,8 @@ struct TemporaryDownloadTests {
         #expect(Set(seen.events) == ["42", "200"])
     }
 
-    @Test("The body of a rejected response is read up to its limit, and then cut off", arguments: [true, false])
-    func endlessError(isTemporary: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `the body of a rejected response is read up to its limit, and then cut off`(isTemporary: Bool) async throws {
         bench.server.route("GET", "/file") { _ in
             LoopbackAnswer(.head(500), .send("sorry"), .send(repeating: Array("!".utf8), count: nil))
         }
@@ -228,8 +220,7 @@ struct TemporaryDownloadTests {
         #expect(try await folder.contentAtRest() == [])
     }
 
-    @Test("A subclass with a custom collector fails with a message that names the alternative")
-    func ownCollector() async throws {
+    @Test func `a subclass with a custom collector fails with a message that names the alternative`() async throws {
         final class Own: ResponseCollector<URL>, @unchecked Sendable {
             override func finish() -> URL { URL(fileURLWithPath: "/") }
         }
@@ -242,8 +233,7 @@ struct TemporaryDownloadTests {
         #expect(error?.code == .evaluationFailed && error?.message.contains("super.makeCollector") == true)
     }
 
-    @Test("The temporary file is kept only if its URL is the result")
-    func handedOver() async throws {
+    @Test func `the temporary file is kept only if its URL is the result`() async throws {
         bench.server.route("GET", "/file") { _ in .text("Hello") }
         let kept = DownloadTo(folder.url, bench, "/file") { file, _ in file }
         let url = try await kept.run()

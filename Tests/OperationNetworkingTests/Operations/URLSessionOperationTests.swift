@@ -21,8 +21,7 @@ struct URLSessionOperationTests {
         NetworkDataOperation(url: url, urlSession: session) { data, _ in String(decoding: data, as: UTF8.self) }
     }
 
-    @Test("An operation loads data, and its response stays readable")
-    func data() async throws {
+    @Test func `an operation loads data, and its response stays readable`() async throws {
         let bench = try OperationBench { _ in .text("Hello").with("X-One", "1") }
         let operation = bench.watched(text(bench.server.url("/")))
         #expect(try await operation.run() == "Hello")
@@ -30,8 +29,7 @@ struct URLSessionOperationTests {
         #expect(operation.metrics?.bodyBytesReceived == 5)
     }
 
-    @Test("Redirects are followed with the same rules as in every other session")
-    func redirects() async throws {
+    @Test func `redirects are followed with the same rules as in every other session`() async throws {
         let bench = try OperationBench()
         let other = try LoopbackServer()
         bench.server.route("GET", "/") { _ in .redirect(to: "/next") }
@@ -46,8 +44,7 @@ struct URLSessionOperationTests {
         #expect(bench.server.requests.map { $0["Authorization"] } == ["Bearer secret", "Bearer secret"])
     }
 
-    @Test("The headers of the session's configuration are added to requests")
-    func configuration() async throws {
+    @Test func `the headers of the session's configuration are added to requests`() async throws {
         let bench = try OperationBench { .text($0["X-Client"] ?? "none") }
         let configuration = URLSessionConfiguration.ephemeral
         configuration.httpAdditionalHeaders = ["X-Client": "ours"]
@@ -57,8 +54,7 @@ struct URLSessionOperationTests {
         #expect(try await operation.run() == "ours")
     }
 
-    @Test("A challenge without credentials fails with its status instead of waiting forever")
-    func challenge() async throws {
+    @Test func `a challenge without credentials fails with its status instead of waiting forever`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in
             .text("why", status: 401).with("WWW-Authenticate", "Basic realm=\"a\"")
@@ -68,8 +64,7 @@ struct URLSessionOperationTests {
         #expect(error?.bodyPrefix == Data("why".utf8))
     }
 
-    @Test("A body from memory, from a file or from a stream is sent completely")
-    func upload() async throws {
+    @Test func `a body from memory, from a file or from a stream is sent completely`() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/") { .text("\($0.bodyCount) \($0["Content-Length"] ?? "chunks")") }
         let bytes = Data(count: 300_000)
@@ -85,8 +80,7 @@ struct URLSessionOperationTests {
         }
     }
 
-    @Test("A file is downloaded to its destination")
-    func download() async throws {
+    @Test func `a file is downloaded to its destination`() async throws {
         let bench = try OperationBench { _ in .repeating(TestPattern.block, count: 1 << 20) }
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("urlsession-\(UUID())")
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -98,8 +92,7 @@ struct URLSessionOperationTests {
         #expect(bytes.withUnsafeBytes { TestPattern.matches($0, from: 0) })
     }
 
-    @Test("An operation that is suspended and resumed receives every byte once")
-    func suspended() async throws {
+    @Test func `an operation that is suspended and resumed receives every byte once`() async throws {
         let bench = try OperationBench { _ in .repeating(TestPattern.block, count: 1 << 20) }
         let operation = NetworkDataOperation(url: bench.server.url("/"), urlSession: session) { data, _ in
             data.withUnsafeBytes { TestPattern.matches($0, from: 0) } ? data.count : 0
@@ -113,8 +106,7 @@ struct URLSessionOperationTests {
         #expect(bench.server.counts.heads == 1)
     }
 
-    @Test("Canceled in flight, an operation ends immediately and leaves nothing")
-    func cancelled() async throws {
+    @Test func `canceled in flight, an operation ends immediately and leaves nothing`() async throws {
         let bench = try OperationBench { _ in .silence }
         do {
             let operation = bench.watched(text(bench.server.url("/")))
@@ -126,8 +118,7 @@ struct URLSessionOperationTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("Closing the tasks of a session fails its operations")
-    func closed() async throws {
+    @Test func `closing the tasks of a session fails its operations`() async throws {
         let bench = try OperationBench { _ in .silence }
         let operation = text(bench.server.url("/"))
         await bench.server.isReached(by: operation)
@@ -141,8 +132,7 @@ struct URLSessionOperationTests {
         }
     }
 
-    @Test("A subclass that overrides the older createTask gets the same session")
-    func olderForm() async throws {
+    @Test func `a subclass that overrides the older createTask gets the same session`() async throws {
         final class Old: NetworkOperation<Data, Bool>, @unchecked Sendable {
             private let expected: URLSession
 

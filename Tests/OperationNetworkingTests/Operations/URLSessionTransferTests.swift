@@ -34,16 +34,14 @@ struct URLSessionTransferTests {
         return operation
     }
 
-    @Test("A refusal to create a task fails with sessionClosed only if the session is invalidated")
-    func refused() {
+    @Test func `a refusal to create a task fails with sessionClosed only if the session is invalidated`() {
         let closed = NetworkError.refusedTask(because: "Task created in a session that has been invalidated")
         #expect(closed.code == .sessionClosed)
         let other = NetworkError.refusedTask(because: "Cannot read file at /a")
         #expect(other.code == .preparationFailed && other.message.contains("Cannot read file at /a"))
     }
 
-    @Test("A download resumes from its partial file with Range and If-Range")
-    func resumed() async throws {
+    @Test func `a download resumes from its partial file with Range and If-Range`() async throws {
         try await bench.leavePart()
         let operation = operation(to: .file(bench.url("file")))
         _ = try await operation.run()
@@ -55,8 +53,7 @@ struct URLSessionTransferTests {
         #expect(request?["Range"] == "bytes=\(resumed)-" && request?["If-Range"] == "\"one\"")
     }
 
-    @Test("A changed file or a refused range starts the download again")
-    func changed() async throws {
+    @Test func `a changed file or a refused range starts the download again`() async throws {
         try await bench.leavePart()
         bench.serve(DownloadBench.resource(from: 7, etag: "\"two\""))
         let changed = operation(to: .file(bench.url("file")))
@@ -76,8 +73,7 @@ struct URLSessionTransferTests {
         #expect(bench.names() == ["file"])
     }
 
-    @Test("The checksum covers the new bytes and the bytes of the partial file")
-    func checksums() async throws {
+    @Test func `the checksum covers the new bytes and the bytes of the partial file`() async throws {
         let bytes = TestPattern.bytes(count: DownloadBench.size)
         var options = DownloadOptions()
         options.checksum = FileChecksum(
@@ -91,8 +87,7 @@ struct URLSessionTransferTests {
         #expect(bench.names() == ["file"])
     }
 
-    @Test("A temporary file is complete, and its progress grows to the total")
-    func temporary() async throws {
+    @Test func `a temporary file is complete, and its progress grows to the total`() async throws {
         bench.serve(DownloadBench.resource())
         let operation = operation(to: .temporary)
         let told = EventRecorder<TransferProgress>()
@@ -112,8 +107,7 @@ struct URLSessionTransferTests {
         #expect(progress.isFinished && progress.totalUnitCount == size)
     }
 
-    @Test("Canceled within a file, a download keeps its partial file, and the next one resumes")
-    func cancelled() async throws {
+    @Test func `canceled within a file, a download keeps its partial file, and the next one resumes`() async throws {
         bench.server.route("GET", "/file") { _ in
             LoopbackAnswer(
                 .head(200, ["Content-Length": "\(DownloadBench.size)", "ETag": "\"one\""]),
@@ -134,8 +128,7 @@ struct URLSessionTransferTests {
         #expect(bench.holds("file"))
     }
 
-    @Test("A form of fields, files and streams is sent with its length and its boundary")
-    func multipart() async throws {
+    @Test func `a form of fields, files and streams is sent with its length and its boundary`() async throws {
         bench.server.route("POST", "/form") { request in
             let head = "\(request["Content-Type"] ?? "") \(request["Content-Length"] ?? "")"
             return .text("\(head) \(request.bodyCount)\n\(request.text)")
@@ -159,8 +152,7 @@ struct URLSessionTransferTests {
         #expect(text.hasSuffix("\r\n\r\nabcd\r\n--limit--\r\n"))
     }
 
-    @Test("Lines and bytes arrive as a sequence, and releasing the stream ends the transfer")
-    func sequences() async throws {
+    @Test func `lines and bytes arrive as a sequence, and releasing the stream ends the transfer`() async throws {
         bench.server.route("GET", "/open") { _ in
             LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("01234"), .stallForever)
         }
@@ -178,8 +170,7 @@ struct URLSessionTransferTests {
         #expect(bytes.count == 100_000 && TestPattern.matches(bytes))
     }
 
-    @Test("Events of a server arrive with their IDs, and the connection is opened again")
-    func events() async throws {
+    @Test func `events of a server arrive with their IDs, and the connection is opened again`() async throws {
         bench.server.route("GET", "/events") { request in
             guard request.number == 0 else { return .status(204) }
             return .bytes(

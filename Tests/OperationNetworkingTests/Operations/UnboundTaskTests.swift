@@ -73,8 +73,7 @@ struct UnboundTaskTests {
         return bench
     }
 
-    @Test("A hook may return a task of another session, and the response reaches the operation")
-    func adopted() async throws {
+    @Test func `a hook may return a task of another session, and the response reaches the operation`() async throws {
         let bench = try bench()
         do {
             let other = try OperationBench().session
@@ -88,8 +87,8 @@ struct UnboundTaskTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A download saves the body that a task of another session receives", arguments: [false, true])
-    func download(isTemporary: Bool) async throws {
+    @Test(arguments: [false, true])
+    func `a download saves the body that a task of another session receives`(isTemporary: Bool) async throws {
         final class Cover: NetworkDownloadOperation<URL>, @unchecked Sendable {
             let other: any NetworkSession
 
@@ -115,8 +114,7 @@ struct UnboundTaskTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("The createTask of the superclass accepts another session")
-    func bySuperclass() async throws {
+    @Test func `the createTask of the superclass accepts another session`() async throws {
         final class Environment: NetworkDataOperation<Data>, @unchecked Sendable {
             let other: any NetworkSession
 
@@ -136,8 +134,7 @@ struct UnboundTaskTests {
         #expect(try await bench.watched(Environment(bench, other.session)).run() == Data("Hello".utf8))
     }
 
-    @Test("A task of another session that was called before it was returned fails the operation")
-    func resumedBefore() async throws {
+    @Test func `a task of another session that was called before it was returned fails the operation`() async throws {
         let bench = try bench()
         let other = try OperationBench().session
         let calls: [@Sendable (any NetworkTask) -> Void] = [{ $0.resume() }, { $0.cancel() }, { $0.hold() }]
@@ -153,8 +150,8 @@ struct UnboundTaskTests {
         }
     }
 
-    @Test("If two operations return the same task, the first one succeeds and the second one fails")
-    func returnedTwice() async throws {
+    @Test
+    func `if two operations return the same task, the first one succeeds and the second one fails`() async throws {
         let bench = try bench()
         let other = try OperationBench().session
         let kept = Locked<(any NetworkTask)?>(nil)
@@ -168,8 +165,7 @@ struct UnboundTaskTests {
         #expect(await failure(of: bench.watched(Made(bench, make)))?.code == .unboundTask)
     }
 
-    @Test("A session that a hook kept from an earlier operation works like any other session")
-    func outdatedSession() async throws {
+    @Test func `a session that a hook kept from an earlier operation works like any other session`() async throws {
         let bench = try bench()
         let kept = Locked<(any NetworkSession)?>(nil)
         let first = bench.watched(
@@ -183,16 +179,14 @@ struct UnboundTaskTests {
         #expect(try await bench.watched(Made(bench) { request, _ in session.makeTask(with: request) }).run() == "Hello")
     }
 
-    @Test("A custom task that wraps a task of another session reports to the operation")
-    func wrapped() async throws {
+    @Test func `a custom task that wraps a task of another session reports to the operation`() async throws {
         let bench = try bench()
         let other = try OperationBench().session
         let operation = bench.watched(Made(bench) { request, _ in Wrapped(other.makeTask(with: request)) })
         #expect(try await operation.run() == "Hello")
     }
 
-    @Test("A Swift task that the hook starts does not keep the operation alive")
-    func releasedBeforeTaskEnds() async throws {
+    @Test func `a Swift task that the hook starts does not keep the operation alive`() async throws {
         let bench = try bench(), opened = EventRecorder<Bool>()
         let background = Locked<Task<Void, Never>?>(nil)
         do {
@@ -209,8 +203,7 @@ struct UnboundTaskTests {
         await background.withLock { $0 }?.value
     }
 
-    @Test("A wrapped task that can no longer be adopted fails the operation")
-    func notAdoptable() async throws {
+    @Test func `a wrapped task that can no longer be adopted fails the operation`() async throws {
         let bench = try bench()
         let other = try OperationBench().session
         let hooks: [Made.Make] = [
@@ -235,8 +228,7 @@ struct UnboundTaskTests {
         }
     }
 
-    @Test("Other requests of a hook do not prevent the adoption of a wrapped task")
-    func wrappedBesideCalled() async throws {
+    @Test func `other requests of a hook do not prevent the adoption of a wrapped task`() async throws {
         let bench = try bench()
         bench.server.route("GET", "/ping") { _ in .text("pong") }
         let (other, url) = (try OperationBench().session, bench.server.url("/ping"))
@@ -251,8 +243,7 @@ struct UnboundTaskTests {
         #expect(try await operation.run() == "Hello")
     }
 
-    @Test("A task that a hook keeps is not adopted if the returned task has its own receiver")
-    func keptBesideOwnReceiver() async throws {
+    @Test func `a task that a hook keeps is not adopted if the returned task has its own receiver`() async throws {
         final class Counting: NetworkSession {
             let count = Locked(0)
             let session: any NetworkSession
@@ -283,8 +274,7 @@ struct UnboundTaskTests {
         }
     }
 
-    @Test("All calls from several threads reach a task of another session")
-    func calledByManyThreads() async throws {
+    @Test func `all calls from several threads reach a task of another session`() async throws {
         final class Counted: IdleTask {
             let count = Locked(0)
             func suspend() { count.withLock { $0 += 1 } }
@@ -308,8 +298,7 @@ struct UnboundTaskTests {
         #expect(tasks.map { $0.count.withLock { $0 } } == [800])
     }
 
-    @Test("Another request of a hook, whose response is dropped, does not reach the operation")
-    func beside() async throws {
+    @Test func `another request of a hook, whose response is dropped, does not reach the operation`() async throws {
         let bench = try bench()
         bench.server.route("GET", "/ping") { _ in .text("pong") }
         let (other, url) = (try OperationBench().session, bench.server.url("/ping"))

@@ -18,8 +18,8 @@ struct ReachingWaitsTests {
         case owner, group
     }
 
-    @Test("A waiting operation is canceled by its owner and with its group", arguments: By.allCases)
-    private func cancelled(_ by: By) async throws {
+    @Test(arguments: By.allCases)
+    private func `a waiting operation is canceled by its owner and with its group`(_ by: By) async throws {
         for wait in Wait.allCases {
             let bench = try OfflineBench()
             if wait != .network { bench.network.write(.satisfied) }
@@ -64,8 +64,7 @@ struct ReachingWaitsTests {
         return retry
     }
 
-    @Test("A child that waits for the network frees its slot in the queue only")
-    func widths() async throws {
+    @Test func `a child that waits for the network frees its slot in the queue only`() async throws {
         let bench = try OfflineBench(), queue = QueueManager("api", width: 1)
         let paused = bench.operation()
         let narrow = GroupOperation.all([paused, bench.operation()], width: 1, on: queue)

@@ -9,8 +9,7 @@ import Testing
 struct ResilienceExplorationTests {
     /// One schedule contains queueing, throttling, adapting, requests in flight, backoff, and waits for a token and for
     /// the network.
-    @Test("Canceled at any moment, each operation ends once and leaves no waiter, slot or request")
-    func exploration() async {
+    @Test func `canceled at any moment, each operation ends once and leaves no waiter, slot or request`() async {
         let count = Rounds.count(ci: 500, soak: 100_000)
         var (sends, outcomes, phases) = (0, [String: Int](), [ResilienceWorld.Phase: Int]())
         for seed in Rounds.firstSeed..<Rounds.firstSeed + UInt64(count) {

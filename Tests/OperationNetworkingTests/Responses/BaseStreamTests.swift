@@ -23,8 +23,7 @@ struct BaseStreamTests {
         return base
     }
 
-    @Test("A stream uses the URL, the headers and the session of its base")
-    func stream() async throws {
+    @Test func `a stream uses the URL, the headers and the session of its base`() async throws {
         bench.server.route("/api/log") { request in
             .chunks(["\(request.method) \(request.target)\n", "\(request["X-Client"] ?? "") \(request.text)"])
         }
@@ -34,8 +33,7 @@ struct BaseStreamTests {
         #expect(lines == ["GET /api/log?key=1&since=7", "test ", "POST /api/log?key=1", "test [1]"])
     }
 
-    @Test("The rules of the base define accepted statuses, content types and API errors")
-    func rules() async throws {
+    @Test func `the rules of the base define accepted statuses, content types and API errors`() async throws {
         bench.server.route("GET", "/api/full") { _ in .json(#"{"reason":"full"}"#, status: 507) }
         bench.server.route("GET", "/api/page") { _ in .text("<html>captive portal</html>") }
         var base = base
@@ -53,8 +51,7 @@ struct BaseStreamTests {
         await bench.server.counts { $0.openConnections <= 1 }
     }
 
-    @Test("Server-sent events use the headers of the base, with any method")
-    func events() async throws {
+    @Test func `server-sent events use the headers of the base, with any method`() async throws {
         bench.server.route("/api/chat") { request in
             guard request.number % 2 == 0 else { return .status(204) }
             let said = "\(request.method) \(request.target) \(request["X-Client"] ?? "") \(request.text)"

@@ -29,8 +29,7 @@ struct EvaluationPoolTests {
         for number in numbers { pool.run { [done] in done.record(number) } }
     }
 
-    @Test("A busy session collects several evaluations before it wakes a thread")
-    func few() async {
+    @Test func `a busy session collects several evaluations before it wakes a thread`() async {
         inTurn { turn in
             bring(0..<3)
             #expect(turn.hasItems && pool.threadCount == 0 && done.count == 0)
@@ -39,8 +38,7 @@ struct EvaluationPoolTests {
         #expect(await done.events(atLeast: 4) == [0, 1, 2, 3])
     }
 
-    @Test("A session without other work wakes a thread for its evaluations")
-    func nothingElse() async {
+    @Test func `a session without other work wakes a thread for its evaluations`() async {
         inTurn { turn in
             bring(0..<1)
             turn.performIfDue()
@@ -51,8 +49,7 @@ struct EvaluationPoolTests {
         #expect(await done.events(atLeast: 1) == [0])
     }
 
-    @Test("Even a busy session wakes a thread after a short time")
-    func longAfter() async {
+    @Test func `even a busy session wakes a thread after a short time`() async {
         let clock = Locked<Int64>(0)
         func bringOne() {
             let turn = SessionDeferredWork { clock.withLock { $0 } }
@@ -67,8 +64,7 @@ struct EvaluationPoolTests {
         #expect(await done.events(atLeast: 1) == [0])
     }
 
-    @Test("An evaluation from another thread needs no turn and also runs deferred evaluations")
-    func others() async {
+    @Test func `an evaluation from another thread needs no turn and also runs deferred evaluations`() async {
         inTurn { turn in
             bring(0..<1)
             let isBrought = Gate()
@@ -82,8 +78,7 @@ struct EvaluationPoolTests {
         #expect(await done.events(atLeast: 2) == [0, 1])
     }
 
-    @Test("Evaluations that block do not delay the others")
-    func blocked() async {
+    @Test func `evaluations that block do not delay the others`() async {
         let gate = Gate()
         for number in 0..<40 {
             pool.run { [done] in
@@ -95,8 +90,7 @@ struct EvaluationPoolTests {
         #expect(Set(await done.events(atLeast: 40)) == Set(0..<40))
     }
 
-    @Test("When an operation ends, the next one in its queue starts on the same thread")
-    func next() async throws {
+    @Test func `when an operation ends, the next one in its queue starts on the same thread`() async throws {
         let bench = try OperationBench()
         bench.server.route("/*") { .text($0.path) }
         let workers = ManualWorkers(), queue = workers.makeQueue(width: 1)
@@ -112,8 +106,7 @@ struct EvaluationPoolTests {
         bench.closeSession()
     }
 
-    @Test("An operation with overridden methods starts on a thread of its queue")
-    func subclass() async throws {
+    @Test func `an operation with overridden methods starts on a thread of its queue`() async throws {
         let bench = try OperationBench(), gate = Gate()
         bench.server.route("/*") { LoopbackAnswer.text($0.path).after(gate) }
         final class Prepared: NetworkDataOperation<String>, @unchecked Sendable {
@@ -134,8 +127,8 @@ struct EvaluationPoolTests {
         bench.closeSession()
     }
 
-    @Test("Evaluators that wait for requests do not block each other", .timeLimit(.minutes(2)))
-    func waiting() async throws {
+    @Test(.timeLimit(.minutes(2)))
+    func `evaluators that wait for requests do not block each other`() async throws {
         let bench = try OperationBench { _ in .text("Hello") }
         do {
             let operations = (0..<200).map { _ in
@@ -152,8 +145,7 @@ struct EvaluationPoolTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("A waiting thread is replaced immediately, and too many waits are refused")
-    func replaced() async {
+    @Test func `a waiting thread is replaced immediately, and too many waits are refused`() async {
         let (counts, continues) = (EventRecorder<Int>(), Gate())
         pool.run { [pool, done] in
             // This evaluation occupies the new thread, even if that thread started before the wait.

@@ -23,8 +23,7 @@ struct ImageDataTests {
         (Array("<svg>".utf8), .svg),
     ]
 
-    @Test("The format of an image follows from its first bytes")
-    func formats() throws {
+    @Test func `the format of an image follows from its first bytes`() throws {
         for (bytes, format) in Self.samples {
             #expect(ImageFormat(of: Data(bytes)) == format)
             // The indices of a slice do not begin at 0.
@@ -32,20 +31,17 @@ struct ImageDataTests {
         }
     }
 
-    @Test(
-        "Data that is not an image is rejected",
-        arguments: [
-            "", "B", "RIFF", "<html><body/></html>", "{\"error\":1}", "svg", "<svgx>", "< svg>", "<!-- <svg>",
-            "<!DOCTYPE html><html><body><svg viewBox=\"0 0 1 1\"></svg>", "<!-- --> text <svg>",
-            "<!DOCTYPE html [ <svg>",
-            "BM is no picture, but a text of some length that begins with these two letters.",
-        ])
-    func others(text: String) {
+    @Test(arguments: [
+        "", "B", "RIFF", "<html><body/></html>", "{\"error\":1}", "svg", "<svgx>", "< svg>", "<!-- <svg>",
+        "<!DOCTYPE html><html><body><svg viewBox=\"0 0 1 1\"></svg>", "<!-- --> text <svg>",
+        "<!DOCTYPE html [ <svg>",
+        "BM is no picture, but a text of some length that begins with these two letters.",
+    ])
+    func `data that is not an image is rejected`(text: String) {
         #expect { try ImageData(Data(text.utf8)) } throws: { ($0 as? NetworkError)?.code == .undecodableResult }
     }
 
-    @Test("An image endpoint returns the image, or the result of a custom decoder")
-    func endpoint() async throws {
+    @Test func `an image endpoint returns the image, or the result of a custom decoder`() async throws {
         struct Picture: Sendable, Equatable { let count: Int }
         let bench = try OperationBench()
         let bytes = Self.samples[0].bytes

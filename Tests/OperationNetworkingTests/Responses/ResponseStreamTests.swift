@@ -24,8 +24,7 @@ private final class HastySession: NetworkSession {
 
 @Suite("Responses as sequences", .timeLimit(.minutes(3)))
 struct ResponseStreamTests {
-    @Test("Lines end at every kind of line ending, wherever the chunks are cut")
-    func lines() async throws {
+    @Test func `lines end at every kind of line ending, wherever the chunks are cut`() async throws {
         let bench = try OperationBench { _ in .chunks(["one\r", "\ntwo\rthr", "ee\n\nfo", "ur é", "\r\nlast"]) }
         let stream = try await bench.session.stream(NetworkRequest(url: bench.server.url("/")))
         #expect(stream.head.status == 200)
@@ -34,8 +33,7 @@ struct ResponseStreamTests {
         #expect(lines == ["one", "two", "three", "", "four é", "last"])
     }
 
-    @Test("Bytes arrive once each and in order")
-    func bytes() async throws {
+    @Test func `bytes arrive once each and in order`() async throws {
         let bench = try OperationBench { LoopbackResource(.pattern(count: 300_000)).answer(to: $0) }
         let stream = try await bench.session.stream(NetworkRequest(url: bench.server.url("/")))
         var bytes: [UInt8] = []
@@ -43,8 +41,7 @@ struct ResponseStreamTests {
         #expect(bytes.count == 300_000 && TestPattern.matches(bytes))
     }
 
-    @Test("A session that ends without headers causes an error")
-    func endWithoutHead() async throws {
+    @Test func `a session that ends without headers causes an error`() async throws {
         let request = try NetworkRequest(url: #require(URL(string: "http://hasty.test")))
         let code = Locked<NetworkError.Code?>(nil)
         let isOver = Gate()
@@ -58,8 +55,7 @@ struct ResponseStreamTests {
         #expect(code.withLock { $0 } == .invalidResponse)
     }
 
-    @Test("A reader that takes nothing stops the server, and later gets each byte once")
-    func backPressure() async throws {
+    @Test func `a reader that takes nothing stops the server, and later gets each byte once`() async throws {
         var options = LoopbackServer.Options()
         options.sendBufferSize = 64 << 10
         let bench = try OperationBench(options)
@@ -77,8 +73,7 @@ struct ResponseStreamTests {
         #expect(count == size)
     }
 
-    @Test("Releasing a stream, or canceling its task, cancels the transfer")
-    func letGo() async throws {
+    @Test func `releasing a stream, or canceling its task, cancels the transfer`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in
             LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("01234"), .stallForever)
@@ -97,8 +92,7 @@ struct ResponseStreamTests {
         await bench.server.counts { $0.connections == 2 && $0.openConnections == 0 }
     }
 
-    @Test("An unacceptable status and an interrupted body are thrown as errors")
-    func failures() async throws {
+    @Test func `an unacceptable status and an interrupted body are thrown as errors`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/cut") { _ in .repeating([1], count: 1000).cut(at: 500) }
         await #expect { _ = try await bench.session.stream(NetworkRequest(url: bench.server.url("/no"))) } throws: {
@@ -112,8 +106,7 @@ struct ResponseStreamTests {
         await #expect { for try await _ in stream {} } throws: { ($0 as? NetworkError)?.code == .truncatedBody }
     }
 
-    @Test("If two tasks await the next piece, one gets it and the other gets an error")
-    func awaitedTwice() async throws {
+    @Test func `if two tasks await the next piece, one gets it and the other gets an error`() async throws {
         let bench = try OperationBench()
         let gate = Gate()
         bench.server.route("GET", "/") { _ in
@@ -137,8 +130,7 @@ struct ResponseStreamTests {
         #expect(outcomes.events == ["awaitedTwice", "Hello"])
     }
 
-    @Test("The body of a rejected response is awaited for at most two seconds")
-    func drippingRefusal() async throws {
+    @Test func `the body of a rejected response is awaited for at most two seconds`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in
             LoopbackAnswer(.head(503, ["Content-Length": "100"]), .send("wait"), .stallForever)
@@ -157,8 +149,7 @@ struct ResponseStreamTests {
         await bench.server.counts { $0.connections == 1 && $0.openConnections == 0 }
     }
 
-    @Test("Server-sent events have a kind, data and an ID, and reconnect after the last ID")
-    func events() async throws {
+    @Test func `server-sent events have a kind, data and an ID, and reconnect after the last ID`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/") { request in
             switch request.number {
@@ -182,8 +173,7 @@ struct ResponseStreamTests {
         #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, "7", "7", "7"])
     }
 
-    @Test("A response that is not an event stream is rejected, and requested only once")
-    func noEvents() async throws {
+    @Test func `a response that is not an event stream is rejected, and requested only once`() async throws {
         let bench = try OperationBench { _ in .text("data: x\n\n") }
         let events = ServerSentEvents(try NetworkRequest(url: bench.server.url("/")), session: bench.session)
         await #expect { for try await _ in events {} } throws: {

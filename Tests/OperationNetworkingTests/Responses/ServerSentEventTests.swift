@@ -25,32 +25,28 @@ struct ServerSentEventTests {
         return events
     }
 
-    @Test("The ID of an incomplete event is not used, and the event is requested again")
-    func cutEvent() async throws {
+    @Test func `the ID of an incomplete event is not used, and the event is requested again`() async throws {
         let bench = try OperationBench()
         let got = try await events("id: 7\ndata: a\n\nid: 8\ndata: half", "id: 8\ndata: whole\n\n", bench: bench)
         #expect(got.map(\.data) == ["a", "whole"])
         #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, "7", "8"])
     }
 
-    @Test("A line without its end is ignored")
-    func cutLine() async throws {
+    @Test func `a line without its end is ignored`() async throws {
         let bench = try OperationBench()
         let got = try await events("id: 1\ndata: a\n\nid: 12", "data: b\n\n", bench: bench)
         #expect(got.map(\.id) == ["1", "1"])
         #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, "1", "1"])
     }
 
-    @Test("An ID that no request can contain is not sent, and the sequence continues")
-    func controlCharacters() async throws {
+    @Test func `an ID that no request can contain is not sent, and the sequence continues`() async throws {
         let bench = try OperationBench()
         let got = try await events("id: a\u{1}b\ndata: x\n\n", "data: y\n\nid: 7\n\n", bench: bench)
         #expect(got.map(\.data) == ["x", "y"])
         #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, nil, "7"])
     }
 
-    @Test("Many lines without data need no more memory than their line feeds")
-    func tinyLines() {
+    @Test func `many lines without data need no more memory than their line feeds`() {
         var parser = ServerSentEventParser()
         let before = ResidentMemory.bytes
         let count = 400_000
@@ -68,23 +64,21 @@ struct ServerSentEventTests {
         #expect(parser.take("") == nil)
     }
 
-    @Test("An empty event also sets the ID")
-    func emptyEvent() async throws {
+    @Test func `an empty event also sets the ID`() async throws {
         let bench = try OperationBench()
         let got = try await events("id: 5\n\n", "data: b\n\n", bench: bench)
         #expect(got.map(\.id) == ["5"])
         #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, "5", "5"])
     }
 
-    @Test("Data may begin with a combining character", arguments: ["\u{301}", "\u{200D}", "\u{FE0F}"])
-    func combining(letter: String) async throws {
+    @Test(arguments: ["\u{301}", "\u{200D}", "\u{FE0F}"])
+    func `data may begin with a combining character`(letter: String) async throws {
         let bench = try OperationBench()
         let got = try await events("data:\(letter)x\ndata: \(letter)y\n\n", bench: bench)
         #expect(got.map { Array($0.data.utf8) } == [Array("\(letter)x\n\(letter)y".utf8)])
     }
 
-    @Test("A server that requests no pause gets a short pause, and longer ones after failures")
-    func pauses() async throws {
+    @Test func `a server that requests no pause gets a short pause, and longer ones after failures`() async throws {
         let bench = try OperationBench()
         let clock = HastyClock()
         bench.server.route("GET", "/") { request in
@@ -99,8 +93,7 @@ struct ServerSentEventTests {
         #expect(clock.waits.events == [.milliseconds(100), .seconds(2), .seconds(4)])
     }
 
-    @Test("A connection that is silent for too long is opened again, if the silence is limited")
-    func silence() async throws {
+    @Test func `a connection that is silent for too long is opened again, if the silence is limited`() async throws {
         let bench = try OperationBench()
         // The limit is so long that a delay of the machine between the headers and the event does not exceed it.
         let silence = Duration.seconds(5)
@@ -128,8 +121,7 @@ struct ServerSentEventTests {
         #expect(stub.requests.first?.options.timeouts.idle == nil)
     }
 
-    @Test("An event without end and a line without end are errors")
-    func bounds() async throws {
+    @Test func `an event without end and a line without end are errors`() async throws {
         let bench = try OperationBench()
         let line = "data: \(String(repeating: "x", count: 1 << 19))\n"
         bench.server.route("GET", "/event") { _ in
@@ -147,8 +139,7 @@ struct ServerSentEventTests {
         #expect(bench.server.counts.heads == 2)
     }
 
-    @Test("A permanent failure is an error without another attempt")
-    func permanent() async throws {
+    @Test func `a permanent failure is an error without another attempt`() async throws {
         let bench = try OperationBench { _ in .redirect(to: "/") }
         let request = try NetworkRequest(url: bench.server.url("/"))
         await #expect { for try await _ in ServerSentEvents(request, session: bench.session) {} } throws: {

@@ -11,8 +11,7 @@
         private final class Task: IdleTask {
         }
 
-        @Test("A full disk is reported as a full disk")
-        func fullDisk() throws {
+        @Test func `a full disk is reported as a full disk`() throws {
             let collector = TemporaryFileCollector(
                 writingTo: open("/dev/full", O_WRONLY), at: URL(fileURLWithPath: "/dev/full"))
             try Data(count: 1_000).withUnsafeBytes { try collector.receive($0, flow: Task()) }
@@ -22,8 +21,7 @@
             }
         }
 
-        @Test("Any other write error is reported with its number")
-        func unwritable() throws {
+        @Test func `any other write error is reported with its number`() throws {
             let collector = TemporaryFileCollector(
                 writingTo: open("/dev/null", O_RDONLY), at: URL(fileURLWithPath: "/dev/null"))
             try Data(count: 1_000).withUnsafeBytes { try collector.receive($0, flow: Task()) }

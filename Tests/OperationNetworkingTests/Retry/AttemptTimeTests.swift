@@ -19,8 +19,8 @@ struct AttemptTimeTests {
 
     private var hurried: Retry { setting.retry { $0.attemptTimeout = .seconds(5) } }
 
-    @Test("After a complete response, an attempt cannot time out, however long its evaluation takes")
-    func evaluation() async throws {
+    @Test
+    func `after a complete response, an attempt cannot time out, however long its evaluation takes`() async throws {
         bench.server.route("GET", "/") { _ in .text("Hello") }
         let (entered, leave) = (Gate(), Gate())
         let operation = setting.undriven(
@@ -38,8 +38,7 @@ struct AttemptTimeTests {
         #expect(bench.server.counts.heads == 1)
     }
 
-    @Test("A timeout of an attempt has no effect once the response is complete")
-    func machine() {
+    @Test func `a timeout of an attempt has no effect once the response is complete`() {
         var machine = AttemptMachine()
         _ = machine.start()
         var early = machine
@@ -57,8 +56,8 @@ struct AttemptTimeTests {
         #expect(got == .none && machine.phase == .evaluating)
     }
 
-    @Test("A task that a hook creates after the timeout is canceled, and its request counts as sent")
-    func lateTask() async throws {
+    @Test
+    func `a task that a hook creates after the timeout is canceled, and its request counts as sent`() async throws {
         bench.server.route("GET", "/") { _ in .text("Hello") }
         let made = EventRecorder<Recorded>()
         let clock = setting.clock
@@ -86,8 +85,7 @@ struct AttemptTimeTests {
         #expect(made.events.count == 2)
     }
 
-    @Test("A temporary download that timed out resumes from its bytes")
-    func download() async throws {
+    @Test func `a temporary download that timed out resumes from its bytes`() async throws {
         let size = 900_000
         let resource = LoopbackResource(.pattern(count: size), etag: "\"one\"")
         bench.server.route("GET", "/") { request in
@@ -114,8 +112,7 @@ struct AttemptTimeTests {
         #expect(try await folder.contentAtRest() == [])
     }
 
-    @Test("The remaining time of an attempt does not apply to the next attempt")
-    func nextAttempt() async throws {
+    @Test func `the remaining time of an attempt does not apply to the next attempt`() async throws {
         bench.server.route("GET", "/") { $0.number == 0 ? .status(500) : .text("Hello") }
         // Like some clocks, this one calls overdue actions immediately.
         let clock = PromptClock(setting.clock)
@@ -136,8 +133,7 @@ struct AttemptTimeTests {
         #expect(operation.attemptCount == 2)
     }
 
-    @Test("The time runs only while an attempt is not suspended")
-    func pure() {
+    @Test func `the time runs only while an attempt is not suspended`() {
         func at(_ seconds: Int64) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
         var time = AttemptTime()
         time.resume(now: at(1))

@@ -45,8 +45,7 @@ struct OriginPauseTests {
         return operation
     }
 
-    @Test("A pause applies to all operations that share it, and they resume in order at the pace")
-    func waits() async throws {
+    @Test func `a pause applies to all operations that share it, and they resume in order at the pace`() async throws {
         let pauses = pauses(), queue = QueueManager("api", width: 1)
         do {
             #expect(await failure(of: operation("/busy", pauses))?.retryAfter == .seconds(10))
@@ -75,8 +74,7 @@ struct OriginPauseTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("Operations fail if pauses are not awaited, or if the pause is too long for them")
-    func fails() async throws {
+    @Test func `operations fail if pauses are not awaited, or if the pause is too long for them`() async throws {
         var pauses = pauses(.fail)
         _ = await failure(of: operation("/busy", pauses))
         clock.advance(by: .seconds(4))
@@ -95,8 +93,7 @@ struct OriginPauseTests {
         #expect(await failure(of: hurried)?.code == .originPaused)
     }
 
-    @Test("Until a refresh is over, its requests wait only for a short pause")
-    func refresh() async throws {
+    @Test func `until a refresh is over, its requests wait only for a short pause`() async throws {
         let origin = try #require(RequestOrigin(ofPlain: bench.server.url("/").absoluteString))
         let late = Locked<NetworkUploadOperation<String>?>(nil)
         for (pause, isShort) in [(5, true), (6, false)] {
@@ -132,8 +129,8 @@ struct OriginPauseTests {
         }
     }
 
-    @Test("If the server extends a pause, operations keep waiting, but not longer than their limit")
-    func again() async throws {
+    @Test
+    func `if the server extends a pause, operations keep waiting, but not longer than their limit`() async throws {
         let pauses = pauses(), url = bench.server.url("/").absoluteString
         let origin = try #require(RequestOrigin(ofPlain: url))
         let early = operation("/early", pauses), late = operation("/late", pauses)
@@ -157,8 +154,7 @@ struct OriginPauseTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test("Other statuses, and responses from the target of a redirect, cause no pause")
-    func others() async throws {
+    @Test func `other statuses, and responses from the target of a redirect, cause no pause`() async throws {
         let pauses = pauses(), other = try LoopbackServer()
         other.route("GET", "/") { _ in .status(503, ["Retry-After": "10"]) }
         let target = other.url("/").absoluteString
@@ -169,8 +165,7 @@ struct OriginPauseTests {
         #expect(pauses.left(for: bench.server.url("/")) == nil && pauses.left(for: other.url("/")) == nil)
     }
 
-    @Test("An operation that arrives during a release waits at the end, and old tickets are ignored")
-    func line() throws {
+    @Test func `an operation that arrives during a release waits at the end, and old tickets are ignored`() throws {
         var machine = OriginPauseMachine<Int>(pace: PostponementPace(1, every: .seconds(1)))
         let origin = try #require(RequestOrigin(ofPlain: "http://example.com/"))
         func moment(_ seconds: Int) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
@@ -194,8 +189,7 @@ struct OriginPauseTests {
         #expect(machine.record(.milliseconds(11_500), for: origin, now: moment(40)).count == 1)
     }
 
-    @Test("A longer pause replaces a shorter one, and an ended pause is forgotten")
-    func machine() throws {
+    @Test func `a longer pause replaces a shorter one, and an ended pause is forgotten`() throws {
         var machine = OriginPauseMachine<Int>(pace: PostponementPace(1, every: .seconds(1)))
         let origin = try #require(RequestOrigin(ofPlain: "http://example.com/"))
         let other = try #require(RequestOrigin(ofPlain: "http://example.org/"))

@@ -29,10 +29,8 @@ struct RetryMachineTests {
         return retry
     }
 
-    @Test(
-        "A requested pause is kept up to the limit, with an addition of up to a tenth",
-        arguments: [55, 56, 57, 58, 59, 60] as [Int64])
-    func nearTheLimit(asked: Int64) throws {
+    @Test(arguments: [55, 56, 57, 58, 59, 60] as [Int64])
+    func `a requested pause is kept up to the limit, with an addition of up to a tenth`(asked: Int64) throws {
         let machine = RetryMachine()
         for chance in [0.0, 1.0] {
             let evaluation = machine.evaluate(
@@ -55,8 +53,7 @@ struct RetryMachineTests {
         #expect(tooHurried.reason == .deadlineTooNear)
     }
 
-    @Test("If a server requests more than the longest accepted pause, there is no other attempt")
-    func tooLong() throws {
+    @Test func `if a server requests more than the longest accepted pause, there is no other attempt`() throws {
         let wide = retry { $0.policy.window = nil }
         let machine = RetryMachine()
         func reason(_ asked: Duration, _ answer: RetryAnswer = .asPolicySays) throws -> RetryReason {
@@ -75,8 +72,7 @@ struct RetryMachineTests {
         #expect((endless.pause ?? .zero) >= .seconds(Int64.max))
     }
 
-    @Test("A custom decision uses the pauses of the policy, and longer ones for an overloaded server")
-    func usersWord() throws {
+    @Test func `a custom decision uses the pauses of the policy, and longer ones for an overloaded server`() throws {
         let machine = RetryMachine()
         func pause(_ attempt: FailedAttempt, _ answer: RetryAnswer) -> Duration? {
             machine.evaluate(attempt, answer, of: retry(), Moment(elapsed: .zero, chance: 1)).pause
@@ -93,8 +89,7 @@ struct RetryMachineTests {
         #expect(pause(try attempt(3), .again(after: .seconds(2))) == nil)
     }
 
-    @Test("An invalid value of chance neither crashes nor shortens a requested pause")
-    func oddChance() throws {
+    @Test func `an invalid value of chance neither crashes nor shortens a requested pause`() throws {
         let machine = RetryMachine()
         for chance in [Double.nan, .infinity, -.infinity, -1, 2, 1e300] {
             let moment = Moment(elapsed: .zero, chance: chance)
@@ -106,8 +101,7 @@ struct RetryMachineTests {
         }
     }
 
-    @Test("Only attempts that count use up the maximum")
-    func counting() throws {
+    @Test func `only attempts that count use up the maximum`() throws {
         let machine = RetryMachine()
         let moment = Moment(elapsed: .zero, chance: 1)
         #expect(machine.evaluate(try attempt(3), .asPolicySays, of: retry(), moment).reason == .attemptsUsedUp)
@@ -115,8 +109,7 @@ struct RetryMachineTests {
         #expect(further.pause == .seconds(1))
     }
 
-    @Test("By default only idempotent methods are retried, and with anyMethod all methods")
-    func methods() throws {
+    @Test func `by default only idempotent methods are retried, and with anyMethod all methods`() throws {
         let machine = RetryMachine()
         let moment = Moment(elapsed: .zero, chance: 1)
         for method in ["POST", "PATCH", "REPORT", "PROPFIND"] {
@@ -127,8 +120,7 @@ struct RetryMachineTests {
         }
     }
 
-    @Test("Custom rules work like the rules of the default table")
-    func rules() throws {
+    @Test func `custom rules work like the rules of the default table`() throws {
         let rule = RetryRule.status(418, because: "The pot may be a teapot for a moment only.")
             .limited(to: 1).throttling()
         let own = retry { $0.policy.rules = [rule] }
@@ -141,8 +133,7 @@ struct RetryMachineTests {
         #expect(RetryRule.status(409, because: "").onlyWithKey().needsKey)
     }
 
-    @Test("The history counts time from the first preparation, without suspensions")
-    func story() {
+    @Test func `the history counts time from the first preparation, without suspensions`() {
         func at(_ seconds: Int64) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
         let error = NetworkError(code: .connectionLost, phase: .receiving, message: "")
         var story = AttemptHistory()
@@ -168,8 +159,7 @@ struct RetryMachineTests {
         #expect(story.uncounted(1) == 1)
     }
 
-    @Test("A download that made progress starts counting again, but a dripping one does not")
-    func progress() {
+    @Test func `a download that made progress starts counting again, but a dripping one does not`() {
         func at(_ seconds: Int64) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
         var story = AttemptHistory()
         story.begin(1, now: at(0), isSuspended: false)
@@ -187,8 +177,7 @@ struct RetryMachineTests {
         #expect(story.uncounted(0) == 2 && story.elapsed(at: at(210)) == .seconds(10))
     }
 
-    @Test("Times are described in seconds, to the millisecond")
-    func times() {
+    @Test func `times are described in seconds, to the millisecond`() {
         let error = NetworkError(code: .timedOut, phase: .awaitingResponse, message: "")
         let event = RetryEvent(
             attempt: 1, error: error, pause: .nanoseconds(1_234_567_890), reason: .mayPass, budgetLeft: 3,

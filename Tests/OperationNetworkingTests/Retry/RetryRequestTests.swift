@@ -17,8 +17,7 @@ struct RetryRequestTests {
         setting = try RetryBench()
     }
 
-    @Test("If a hook creates an idempotency key in each attempt, the first one is used for all")
-    func keyOfHook() async throws {
+    @Test func `if a hook creates an idempotency key in each attempt, the first one is used for all`() async throws {
         bench.server.route("POST", "/") { $0.number < 2 ? .status(503) : .text("done") }
         let operation = Hooked(bench) { try $0.with("Idempotency-Key", UUID().uuidString) }
         #expect(try await setting.driven(operation, setting.retry()).run() == "done")
@@ -26,8 +25,7 @@ struct RetryRequestTests {
         #expect(keys.count == 3 && keys[0] != nil && Set(keys).count == 1)
     }
 
-    @Test("An idempotency key that a hook removes is restored")
-    func droppedKey() async throws {
+    @Test func `an idempotency key that a hook removes is restored`() async throws {
         bench.server.route("POST", "/") { $0.number < 1 ? .status(503) : .text("done") }
         let operation = Hooked(bench) { try $0.with("Idempotency-Key", nil) }
         operation.idempotencyKey = IdempotencyKey("one")
@@ -35,8 +33,8 @@ struct RetryRequestTests {
         #expect(bench.server.requests.map { $0["Idempotency-Key"] } == ["one", "one"])
     }
 
-    @Test("An empty idempotency key does not count", arguments: [true, false])
-    func emptyKey(isOfHook: Bool) async throws {
+    @Test(arguments: [true, false])
+    func `an empty idempotency key does not count`(isOfHook: Bool) async throws {
         bench.server.route("POST", "/") { _ in .status(503) }
         let operation = Hooked(bench) { isOfHook ? try $0.with("Idempotency-Key", "") : $0 }
         if !isOfHook { operation.idempotencyKey = IdempotencyKey("") }
@@ -44,8 +42,7 @@ struct RetryRequestTests {
         #expect(bench.server.counts.heads == 1)
     }
 
-    @Test("The JSON of a request is the same in all attempts, whatever the order of a dictionary")
-    func sameBody() async throws {
+    @Test func `the JSON of a request is the same in all attempts, whatever the order of a dictionary`() async throws {
         bench.server.route("POST", "/*") { $0.number < 2 ? .status(503) : .json("{}") }
         /// Like an endpoint of an app, it is created again in each attempt.
         final class Adding: EndpointOperation<NoContent>, @unchecked Sendable {
@@ -79,8 +76,7 @@ struct RetryRequestTests {
         #expect(try RequestBody.json(["b": 1, "a": 2, "c": 3] as [String: Int]).length == 19)
     }
 
-    @Test("A failed hook is not repeated unless a custom decision says so")
-    func failedHook() async throws {
+    @Test func `a failed hook is not repeated unless a custom decision says so`() async throws {
         bench.server.route("POST", "/") { _ in .text("done") }
         let asked = Locked(0)
         let refusal = NetworkError(code: .unacceptableStatus, phase: .evaluating, message: "The token server is down.")
@@ -113,14 +109,12 @@ struct RetryRequestTests {
         #expect(bench.server.counts.heads == 1)
     }
 
-    @Test("An invalid request of a hook fails with its own error")
-    func refusingHook() async throws {
+    @Test func `an invalid request of a hook fails with its own error`() async throws {
         let operation = Hooked(bench) { try $0.with("X-Bad", "one\ntwo") }
         #expect(await failure(of: setting.driven(operation, setting.retry()))?.code == .invalidHeaderValue)
     }
 
-    @Test("A one-shot body is the last reason not to retry, and its error keeps the response")
-    func bodyComesLast() async throws {
+    @Test func `a one-shot body is the last reason not to retry, and its error keeps the response`() async throws {
         bench.server.route("PUT", "/") { _ in .text("Sorry, not now", status: 503) }
         func stream() -> RequestBody { .stream(InputStream(data: Data("once".utf8))) }
         let told = EventRecorder<RetryReason>()
@@ -135,8 +129,7 @@ struct RetryRequestTests {
         #expect((error?.cause as? NetworkError)?.code == .unacceptableStatus)
     }
 
-    @Test("A one-shot body that was not read yet can be sent in a later attempt")
-    func unopenedBody() async throws {
+    @Test func `a one-shot body that was not read yet can be sent in a later attempt`() async throws {
         let made = Locked(0)
         let body = RequestBody.stream(length: 4, canBeSentAgain: false) {
             made.withLock { $0 += 1 }
@@ -151,8 +144,7 @@ struct RetryRequestTests {
         #expect(made.withLock { $0 } == 0)
     }
 
-    @Test("The error contains the requested Retry-After pause, with and without retry")
-    func retryAfter() async throws {
+    @Test func `the error contains the requested Retry-After pause, with and without retry`() async throws {
         bench.server.route("GET", "/") { _ in .status(503).with("Retry-After", "7") }
         #expect(await failure(of: bench.text())?.retryAfter == .seconds(7))
         let seen = EventRecorder<Duration?>()
@@ -181,8 +173,7 @@ struct RetryRequestTests {
         #expect(await failure(of: bench.text())?.retryAfter == pause)
     }
 
-    @Test("A response that is followed by another attempt does not count as progress")
-    func progress() async throws {
+    @Test func `a response that is followed by another attempt does not count as progress`() async throws {
         bench.server.route("GET", "/") { request in
             request.number == 0
                 ? .text(String(repeating: "sorry ", count: 20_000), status: 503) : .text("0123456789")
@@ -211,8 +202,7 @@ struct RetryRequestTests {
         deinit { ask() }
     }
 
-    @Test("The rule of a replaced retry is released outside of every lock")
-    func replaced() {
+    @Test func `the rule of a replaced retry is released outside of every lock`() {
         let operation = bench.text(), asked = Locked(0)
         do {
             let asker = Participant { [weak operation] in

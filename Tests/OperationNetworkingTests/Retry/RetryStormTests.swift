@@ -70,8 +70,8 @@ struct RetryStormTests {
         var seconds: [Second] { state.withLock { $0.seconds } }
     }
 
-    @Test("If 95 % of requests fail for a minute, the load grows by a fifth and then recovers", arguments: [1, 2])
-    func simulated(seed: UInt64) throws {
+    @Test(arguments: [1, 2])
+    func `if 95 % of requests fail for a minute, the load grows by a fifth and then recovers`(seed: UInt64) throws {
         let simulation = try Simulation(seed: seed, failing: 10..<70, length: 100)
         simulation.run(perSecond: 200, seconds: 100)
         let seconds = simulation.seconds
@@ -86,8 +86,7 @@ struct RetryStormTests {
         #expect(seconds[80..<99].allSatisfy { $0.requests == 200 })
     }
 
-    @Test("With a real failing server, retries add at most a fifth, and end when it recovers")
-    func real() async throws {
+    @Test func `with a real failing server, retries add at most a fifth, and end when it recovers`() async throws {
         let bench = try OperationBench()
         let isHealed = Locked(false)
         let random = Locked(SeededGenerator(seed: 4))

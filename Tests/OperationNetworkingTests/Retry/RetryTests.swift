@@ -45,8 +45,8 @@ struct RetryTests {
         return operation
     }
 
-    @Test("Temporary failures are retried with growing pauses, and the last attempt has the result")
-    func passes() async throws {
+    @Test
+    func `temporary failures are retried with growing pauses, and the last attempt has the result`() async throws {
         let bench = try OperationBench { $0.number < 2 ? .status($0.number == 0 ? 500 : 503) : .text("Hello") }
         let pauses = EventRecorder<Duration>()
         let told = EventRecorder<RetryEvent>()
@@ -66,8 +66,7 @@ struct RetryTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("After the last attempt, the error describes all attempts")
-    func givesUp() async throws {
+    @Test func `after the last attempt, the error describes all attempts`() async throws {
         let bench = try OperationBench { $0.number == 1 ? .repeating([1], count: 1000).cut(at: 500) : .status(502) }
         let told = EventRecorder<RetryEvent>()
         let operation = operation(bench, standard())
@@ -84,22 +83,19 @@ struct RetryTests {
         #expect(told.events.last?.pause == nil)
     }
 
-    @Test(
-        "Statuses of temporary failures are retried, and others are not",
-        arguments: [
-            (400, false), (401, false), (403, false), (404, false), (408, true), (409, false), (422, false),
-            (425, true), (429, true), (500, true), (501, false), (502, true), (503, true), (504, true), (505, false),
-            (511, false),
-        ])
-    func statuses(status: Int, isRepeated: Bool) async throws {
+    @Test(arguments: [
+        (400, false), (401, false), (403, false), (404, false), (408, true), (409, false), (422, false),
+        (425, true), (429, true), (500, true), (501, false), (502, true), (503, true), (504, true), (505, false),
+        (511, false),
+    ])
+    func `statuses of temporary failures are retried, and others are not`(status: Int, isRepeated: Bool) async throws {
         let bench = try OperationBench { _ in .status(status) }
         let operation = operation(bench, standard { $0.policy.maximumAttempts = 2 })
         #expect(await failure(of: operation)?.status == status)
         #expect(bench.server.counts.heads == (isRepeated ? 2 : 1))
     }
 
-    @Test("Status 425 is retried once, and 409 only with an idempotency key")
-    func special() async throws {
+    @Test func `status 425 is retried once, and 409 only with an idempotency key`() async throws {
         let bench = try OperationBench { _ in .status(425) }
         bench.server.route("POST", "/") { _ in .status(409) }
         _ = await failure(of: operation(bench, standard()))
@@ -110,8 +106,7 @@ struct RetryTests {
         #expect(bench.server.counts.heads == 5)
     }
 
-    @Test("A request that is not idempotent is sent again only with a key, which stays the same")
-    func idempotency() async throws {
+    @Test func `a request that is not idempotent is sent again only with a key, which stays the same`() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/") { _ in .status(503) }
         let told = EventRecorder<RetryEvent>()
@@ -132,8 +127,7 @@ struct RetryTests {
         #expect(bench.server.counts.heads == 7)
     }
 
-    @Test("A request that never reached a server is sent again, whatever its method")
-    func unsent() async throws {
+    @Test func `a request that never reached a server is sent again, whatever its method`() async throws {
         let bench = try OperationBench()
         // No server listens on this port.
         let url = try #require(URL(string: "http://127.0.0.1:1/"))
@@ -148,8 +142,7 @@ struct RetryTests {
         #expect(error?.attempts.count == 3)
     }
 
-    @Test("A one-shot body ends the retries with an error that contains the failure")
-    func oneShotBody() async throws {
+    @Test func `a one-shot body ends the retries with an error that contains the failure`() async throws {
         let bench = try OperationBench()
         bench.server.route("PUT", "/") { _ in .status(503) }
         let body = RequestBody.stream(InputStream(data: Data("once".utf8)))
@@ -178,8 +171,8 @@ struct RetryTests {
         #expect(pauses.events == [pause])
     }
 
-    @Test("If a server requests a pause that is too long, the operation fails and reports the pause")
-    func asksTooMuch() async throws {
+    @Test
+    func `if a server requests a pause that is too long, the operation fails and reports the pause`() async throws {
         let bench = try OperationBench()
         for text in ["3600", "99999999999999999999999"] {
             bench.server.route("GET", "/") { _ in .status(429).with("Retry-After", text) }
@@ -204,8 +197,7 @@ struct RetryTests {
         #expect(pauses.events == [.seconds(1), .seconds(2)])
     }
 
-    @Test("No attempt begins after the window, or too late for the deadline")
-    func window() async throws {
+    @Test func `no attempt begins after the window, or too late for the deadline`() async throws {
         let bench = try OperationBench { _ in .status(500) }
         let told = EventRecorder<RetryReason>()
         let narrow = operation(
@@ -224,8 +216,7 @@ struct RetryTests {
         #expect(told.events.filter { $0 != .mayPass } == [.windowOver, .deadlineTooNear])
     }
 
-    @Test("When the budget is used up, the operation fails with its last error")
-    func budget() async throws {
+    @Test func `when the budget is used up, the operation fails with its last error`() async throws {
         let bench = try OperationBench { _ in .status(500) }
         let retry = standard { [clock] in $0.budget = RetryBudget(reserve: 3, refillPerSecond: 0, clock: clock) }
         let told = EventRecorder<RetryReason>()
@@ -240,8 +231,7 @@ struct RetryTests {
         #expect(told.events.count { $0 == .budgetUsedUp } == 3)
     }
 
-    @Test("A custom decision sees the attempt, may take time, and is bound by the limits")
-    func usersRule() async throws {
+    @Test func `a custom decision sees the attempt, may take time, and is bound by the limits`() async throws {
         let bench = try OperationBench { _ in .status(404) }
         let seen = EventRecorder<(number: Int, earlier: Int, status: Int?)>()
         let pauses = EventRecorder<Duration>()
@@ -262,8 +252,7 @@ struct RetryTests {
         #expect(bench.server.counts.heads == 4)
     }
 
-    @Test("Canceled during a custom decision or a pause, an operation ends and sends nothing")
-    func cancelled() async throws {
+    @Test func `canceled during a custom decision or a pause, an operation ends and sends nothing`() async throws {
         let bench = try OperationBench { _ in .status(500) }
         let (asked, wasCancelled) = (Gate(), Gate())
         do {
@@ -302,8 +291,7 @@ struct RetryTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("An attempt that exceeds its time is repeated, and suspensions do not count")
-    func attemptTimeout() async throws {
+    @Test func `an attempt that exceeds its time is repeated, and suspensions do not count`() async throws {
         let bench = try OperationBench { $0.number == 0 ? .silence : .text("Hello") }
         let operation = operation(
             bench,
@@ -326,8 +314,7 @@ struct RetryTests {
         await bench.server.counts { $0.openConnections <= 1 }
     }
 
-    @Test("All operations of a base use its retry, and its log names the reason")
-    func service() async throws {
+    @Test func `all operations of a base use its retry, and its log names the reason`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/album") { $0.number == 0 ? .status(500) : .json("[1]") }
         let entries = EventRecorder<String>()
@@ -339,8 +326,7 @@ struct RetryTests {
         #expect(entries.events.contains { $0.contains("next attempt in") && $0.contains("mayPass") })
     }
 
-    @Test("Without retry nothing is repeated, and the error lists no attempts")
-    func off() async throws {
+    @Test func `without retry nothing is repeated, and the error lists no attempts`() async throws {
         let bench = try OperationBench { _ in .status(500) }
         let error = await failure(of: bench.text())
         #expect(error?.attempts == [])

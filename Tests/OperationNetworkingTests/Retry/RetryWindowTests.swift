@@ -18,8 +18,7 @@ struct RetryWindowTests {
         setting = try RetryBench()
     }
 
-    @Test("The time of custom decisions and hooks counts toward the window")
-    func slowRule() async throws {
+    @Test func `the time of custom decisions and hooks counts toward the window`() async throws {
         bench.server.route("PUT", "/") { _ in .status(500) }
         let clock = clock
         let slow = setting.retry {
@@ -52,8 +51,7 @@ struct RetryWindowTests {
         #expect(late?.attempts.last?.phase == .waiting)
     }
 
-    @Test("The window does not run while the operation waits for a slot in its queue")
-    func place() async throws {
+    @Test func `the window does not run while the operation waits for a slot in its queue`() async throws {
         bench.server.route("GET", "/") { $0.number < 1 ? .status(500) : .text("Hello") }
         let queue = QueueManager("api", width: 1), open = Gate()
         let operation = setting.undriven(bench.text(), setting.retry())
@@ -70,8 +68,7 @@ struct RetryWindowTests {
         #expect(operation.attemptCount == 2)
     }
 
-    @Test("The window does not run while the operation is suspended")
-    func suspension() async throws {
+    @Test func `the window does not run while the operation is suspended`() async throws {
         bench.server.route("GET", "/") { $0.number < 2 ? .status(500) : .text("Hello") }
         let operation = setting.undriven(bench.text(), setting.retry())
         operation.start()
@@ -86,8 +83,7 @@ struct RetryWindowTests {
         #expect(try await operation.value == "Hello")
     }
 
-    @Test("No attempt begins too late for the timeout, as with the deadline")
-    func timeout() async throws {
+    @Test func `no attempt begins too late for the timeout, as with the deadline`() async throws {
         bench.server.route("GET", "/") { _ in .status(500) }
         let told = EventRecorder<RetryEvent>()
         let operation = setting.text(setting.retry { $0.policy.maximumAttempts = 50 })
@@ -101,8 +97,7 @@ struct RetryWindowTests {
         #expect(bench.server.counts.heads == 3)
     }
 
-    @Test("A deadline within an attempt ends it, and no other attempt begins")
-    func deadlineWithin() async throws {
+    @Test func `a deadline within an attempt ends it, and no other attempt begins`() async throws {
         bench.server.route("GET", "/") { $0.number == 0 ? .status(500) : .silence }
         let operation = setting.undriven(bench.text(), setting.retry())
         operation.deadline = clock.now.advanced(by: .seconds(10))
@@ -117,8 +112,7 @@ struct RetryWindowTests {
         #expect(bench.server.counts.heads == 2)
     }
 
-    @Test("The budget for an attempt that is never made is refunded")
-    func refund() async throws {
+    @Test func `the budget for an attempt that is never made is refunded`() async throws {
         bench.server.route("GET", "/") { _ in .status(500) }
         let budget = RetryBudget(reserve: 3, refillPerSecond: 0, clock: clock)
         let url = bench.server.url("/")
@@ -135,8 +129,7 @@ struct RetryWindowTests {
         #expect(budget.left(for: url) == 4)
     }
 
-    @Test("A rule that holds its operation is released at the end of the operation")
-    func noLeak() async throws {
+    @Test func `a rule that holds its operation is released at the end of the operation`() async throws {
         bench.server.route("GET", "/") { _ in .status(500) }
         do {
             let operation = setting.text(setting.retry { $0.policy.maximumAttempts = 2 })
@@ -152,8 +145,7 @@ struct RetryWindowTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test("Retry that is set after the start has no effect")
-    func late() async throws {
+    @Test func `Retry that is set after the start has no effect`() async throws {
         bench.server.route("GET", "/") { _ in .status(500) }
         let operation = bench.text()
         operation.start()
@@ -162,8 +154,7 @@ struct RetryWindowTests {
         _ = await operation.finalOutcome
     }
 
-    @Test("A custom decision is not requested for a cancellation")
-    func cancellation() async throws {
+    @Test func `a custom decision is not requested for a cancellation`() async throws {
         bench.server.route("GET", "/") { _ in .silence }
         let asked = Locked(false)
         let operation = setting.undriven(
@@ -210,8 +201,7 @@ struct RetryWindowTests {
         #expect(!lines.events.contains { $0.hasPrefix("late") })
     }
 
-    @Test("Each text of the error says why the request was not sent again")
-    func texts() async throws {
+    @Test func `each text of the error says why the request was not sent again`() async throws {
         bench.server.route("GET", "/") { _ in .status(503).with("Retry-After", "1") }
         let error = try #require(await failure(of: setting.text(setting.retry())))
         #expect(error.retryEnd == .attemptsUsedUp && error.attempts.count == 3)
@@ -223,8 +213,7 @@ struct RetryWindowTests {
         #expect(error.errorUserInfo["retryAfter"] as? Double == 1)
     }
 
-    @Test("A base has one retry handler for all its operations, and each event has the reason")
-    func service() async throws {
+    @Test func `a base has one retry handler for all its operations, and each event has the reason`() async throws {
         bench.server.route("GET", "/album") { $0.number == 0 ? .status(503) : .json("[1]") }
         let told = EventRecorder<RetryEvent>()
         var base = NetworkBase(bench.server.url("/"))
@@ -238,8 +227,7 @@ struct RetryWindowTests {
         #expect(told.events.first.map { "\($0)" }?.contains("The server is temporarily unavailable.") == true)
     }
 
-    @Test("A download that makes progress may exceed the window and the maximum of attempts")
-    func longDownload() async throws {
+    @Test func `a download that makes progress may exceed the window and the maximum of attempts`() async throws {
         let size = 900_000
         let resource = LoopbackResource(.pattern(count: size), etag: "\"one\"")
         let clock = clock

@@ -8,8 +8,7 @@ import Testing
 
 @Suite("Explaining why an operation does not run", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct ExplainTests {
-    @Test("explain lists the dependencies of a waiting operation and their states")
-    func dependencies() async throws {
+    @Test func `explain lists the dependencies of a waiting operation and their states`() async throws {
         let queue = QueueManager("uploads"), other = QueueManager("net")
         let running = HandDriven("load"), forgotten = HandDriven("prepare"), foreign = BlockOperation {}
         foreign.name = "block"
@@ -31,8 +30,8 @@ struct ExplainTests {
         #expect(queue.explain(running).description == "load is not in queue uploads (canceled).")
     }
 
-    @Test("explain names the operations that take all slots and counts the operations ahead", .comparesObjects)
-    func width() async throws {
+    @Test(.comparesObjects)
+    func `explain names the operations that take all slots and counts the operations ahead`() async throws {
         let queue = QueueManager("narrow", width: 1)
         let first = HandDriven("first"), urgent = HandDriven("urgent"), second = HandDriven("second")
         urgent.queuePriority = .high
@@ -54,8 +53,7 @@ struct ExplainTests {
         #expect(queue.explain(first).standing == .ended(.cancelled))
     }
 
-    @Test("explain reports a suspended queue and barriers")
-    func barrier() async throws {
+    @Test func `explain reports a suspended queue and barriers`() async throws {
         let queue = QueueManager("barred")
         let first = HandDriven("first"), barrier = HandDriven("barrier"), last = HandDriven("last")
         try queue.add(first)
@@ -77,8 +75,7 @@ struct ExplainTests {
         await queue.drained()
     }
 
-    @Test("explain reports a start delay that is not over")
-    func delay() async throws {
+    @Test func `explain reports a start delay that is not over`() async throws {
         let queue = QueueManager("slow")
         let operation = HandDriven("late")
         let clock = ManualClock()
@@ -98,8 +95,7 @@ struct ExplainTests {
         #expect(queue.explain(operation).description == "late is not in queue slow (ended).")
     }
 
-    @Test("explain names the holder of a category and the key of a throttle")
-    func admission() async throws {
+    @Test func `explain names the holder of a category and the key of a throttle`() async throws {
         let queue = QueueManager("admitting"), database = OperationCategory("database")
         let holder = HandDriven("holder"), waiting = HandDriven("waiting")
         holder.categories = [database]
@@ -136,8 +132,7 @@ struct ExplainTests {
         await queue.drained()
     }
 
-    @Test("explain names the operations ahead in the line for a category")
-    func line() async throws {
+    @Test func `explain names the operations ahead in the line for a category`() async throws {
         let queue = QueueManager("lines")
         let database = OperationCategory("database"), photos = OperationCategory("photos")
         let holder = HandDriven("holder"), both = HandDriven("both"), last = HandDriven("last")
@@ -161,8 +156,7 @@ struct ExplainTests {
         await queue.drained()
     }
 
-    @Test("explain reports the dependencies and isReady of plain operations")
-    func foreign() async throws {
+    @Test func `explain reports the dependencies and isReady of plain operations`() async throws {
         let queue = QueueManager("mixed")
         let own = HandDriven("own"), plain = BlockOperation {}, waiting = BlockOperation {}
         plain.name = "plain"
@@ -186,8 +180,7 @@ struct ExplainTests {
         #expect(queue.explain(waiting).standing == .ended(.success))
     }
 
-    @Test("explain reports that all threads are busy although the width is not reached")
-    func threads() throws {
+    @Test func `explain reports that all threads are busy although the width is not reached`() throws {
         let workers = ManualWorkers(), queue = workers.makeQueue("busy")
         let count = ProcessInfo.processInfo.activeProcessorCount
         for _ in 0..<count { try queue.add(name: "body") {} }
@@ -210,8 +203,7 @@ struct ExplainTests {
         next.finish(withResult: 1)
     }
 
-    @Test("explain reports threads that are busy with bodies of finished operations")
-    func threadsOfEnded() throws {
+    @Test func `explain reports threads that are busy with bodies of finished operations`() throws {
         let workers = ManualWorkers(), queue = workers.makeQueue("busy", width: 1)
         let next = HandDriven("next"), seen = EventRecorder<String>()
         let stuck = HandDriven(
@@ -232,8 +224,7 @@ struct ExplainTests {
         next.finish(withResult: 1)
     }
 
-    @Test("explain reports an executing operation that is suspended or winds down")
-    func paused() async throws {
+    @Test func `explain reports an executing operation that is suspended or winds down`() async throws {
         let queue = QueueManager("paused")
         let operation = HandDriven("paused", windsDown: true)
         try queue.add(operation)

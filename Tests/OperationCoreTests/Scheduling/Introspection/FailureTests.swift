@@ -8,8 +8,8 @@ import Testing
 
 @Suite("The failures of a queue", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct FailureTests {
-    @Test("failures lists only failed operations, in order and with their errors", .comparesObjects)
-    func list() async throws {
+    @Test(.comparesObjects)
+    func `failures lists only failed operations, in order and with their errors`() async throws {
         let queue = QueueManager("failures", width: 1)
         let first = HandDriven("first") { $0.finish(withError: .first) }
         let second = HandDriven("second") { $0.finish(withError: .second) }
@@ -26,8 +26,7 @@ struct FailureTests {
         #expect(queue.counts.failed == 2)
     }
 
-    @Test("Only the latest failures are kept, and dropped failures are counted and freed")
-    func limit() async throws {
+    @Test func `only the latest failures are kept, and dropped failures are counted and freed`() async throws {
         let census = LiveObjects()
         let queue = QueueManager("limit", width: 1)
         queue.failureLimit = 3
@@ -43,8 +42,8 @@ struct FailureTests {
         #expect(left == 0)
     }
 
-    @Test("A failure can be run again as a new operation, which can fail again", .comparesObjects)
-    func again() async throws {
+    @Test(.comparesObjects)
+    func `a failure can be run again as a new operation, which can fail again`() async throws {
         let queue = QueueManager("again")
         let tries = EventRecorder<Int>()
         let original = try queue.add(remaking: {
@@ -69,8 +68,7 @@ struct FailureTests {
         #expect(tries.count == 3)
     }
 
-    @Test("Running a failure again that cannot be remade throws an error and keeps the failure")
-    func refusal() async throws {
+    @Test func `running a failure again that cannot be remade throws an error and keeps the failure`() async throws {
         let queue = QueueManager("refusal")
         try queue.add(HandDriven("once") { $0.finish(withError: .first) })
         await queue.drained()
@@ -86,8 +84,7 @@ struct FailureTests {
         #expect(queue.failures.count == 1)
     }
 
-    @Test("runAgain keeps the failure if the queue rejects the new operation")
-    func closed() async throws {
+    @Test func `runAgain keeps the failure if the queue rejects the new operation`() async throws {
         let queue = QueueManager("closed")
         try queue.add(remaking: { HandDriven("flaky") { $0.finish(withError: .first) } })
         await queue.drained()

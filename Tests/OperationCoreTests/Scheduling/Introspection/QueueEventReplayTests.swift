@@ -8,8 +8,8 @@ import Testing
 
 @Suite("Consistency of snapshots and events", .nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct QueueEventReplayTests {
-    @Test("Applying events to the first snapshot gives each later snapshot, despite concurrent changes")
-    func replay() async throws {
+    @Test
+    func `applying events to the first snapshot gives each later snapshot, despite concurrent changes`() async throws {
         for round in 0..<Rounds.count(ci: 40, soak: 4_000) {
             let seed = Rounds.firstSeed + UInt64(round)
             let outcome = try await Self.run(seed)

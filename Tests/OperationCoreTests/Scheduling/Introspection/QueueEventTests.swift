@@ -8,8 +8,7 @@ import Testing
 
 @Suite("The events of a queue", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueEventTests {
-    @Test("events starts with the current state, followed by numbered changes without gaps")
-    func order() async throws {
+    @Test func `events starts with the current state, followed by numbered changes without gaps`() async throws {
         let queue = QueueManager("order", width: 1)
         let early = HandDriven("early")
         try queue.add(early)
@@ -36,8 +35,7 @@ struct QueueEventTests {
             ])
     }
 
-    @Test("The next change resumes a reader that awaits an event")
-    func waking() async throws {
+    @Test func `the next change resumes a reader that awaits an event`() async throws {
         let queue = QueueManager("waking")
         let reader = Task {
             var names: [String] = []
@@ -51,8 +49,7 @@ struct QueueEventTests {
         #expect(try await reader.value == ["1 added one, ready", "2 started one", "3 ended one, success"])
     }
 
-    @Test("A slow reader gets the number of missed events and continues from a fresh snapshot")
-    func overflow() async throws {
+    @Test func `a slow reader gets the number of missed events and continues from a fresh snapshot`() async throws {
         let queue = QueueManager("overflow", width: 1)
         queue.isSuspended = true
         var updates = queue.events(keeping: 4).makeAsyncIterator()
@@ -74,10 +71,8 @@ struct QueueEventTests {
         await queue.drained()
     }
 
-    @Test(
-        "A reader's loop ends after the queue is freed and its operations ended",
-        .comparesObjects)
-    func lifetime() async throws {
+    @Test(.comparesObjects)
+    func `a reader's loop ends after the queue is freed and its operations ended`() async throws {
         let census = LiveObjects()
         var queue: QueueManager? = QueueManager("lifetime")
         let operation = HandDriven("last")
@@ -107,8 +102,7 @@ struct QueueEventTests {
         for await _ in events { Issue.record("A freed queue sent an event.") }
     }
 
-    @Test("A reader that missed events gets the last state when the queue is freed")
-    func lastState() async throws {
+    @Test func `a reader that missed events gets the last state when the queue is freed`() async throws {
         var queue: QueueManager? = QueueManager("last state")
         var updates = try #require(queue?.events(keeping: 1)).makeAsyncIterator()
         for _ in 0..<10 { try queue?.add {} }
@@ -120,8 +114,7 @@ struct QueueEventTests {
         #expect(last?.counts.finished == 10)
     }
 
-    @Test("Canceling the task of a reader ends its loop and its subscription")
-    func cancelling() async throws {
+    @Test func `canceling the task of a reader ends its loop and its subscription`() async throws {
         let queue = QueueManager("cancelling")
         let began = Gate()
         let reader = Task {
@@ -136,8 +129,7 @@ struct QueueEventTests {
         #expect(queue.snapshot.number == 0)
     }
 
-    @Test("Unread events do not keep operations alive after the reader is freed")
-    func release() async throws {
+    @Test func `unread events do not keep operations alive after the reader is freed`() async throws {
         let census = LiveObjects()
         let queue = QueueManager("release")
         do {

@@ -8,8 +8,7 @@ import Testing
 
 @Suite("The progress of a queue", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueProgressTests {
-    @Test("Progress counts operations that end in any way, including earlier ones")
-    func counting() async throws {
+    @Test func `progress counts operations that end in any way, including earlier ones`() async throws {
         let queue = QueueManager("progress", width: 2)
         try queue.add {}
         await queue.drained()
@@ -33,8 +32,7 @@ struct QueueProgressTests {
         #expect(progress.isFinished)
     }
 
-    @Test("A change is published by the thread that makes it, also after several operations are added")
-    func afterSeveral() throws {
+    @Test func `a change is published by the thread that makes it, also after several operations are added`() throws {
         for _ in 0..<100 {
             let queue = QueueManager("several")
             queue.isSuspended = true
@@ -48,8 +46,7 @@ struct QueueProgressTests {
         }
     }
 
-    @Test("Canceling the progress cancels operations that have not ended")
-    func cancelling() async throws {
+    @Test func `canceling the progress cancels operations that have not ended`() async throws {
         let queue = QueueManager("cancelled progress")
         let operation = HandDriven("running")
         try queue.add(operation)
@@ -58,8 +55,7 @@ struct QueueProgressTests {
         #expect(operation.cancellationCause?.code == .requested)
     }
 
-    @Test("The counts of the progress never decrease while several threads add operations")
-    func monotone() async throws {
+    @Test func `the counts of the progress never decrease while several threads add operations`() async throws {
         let queue = QueueManager("monotone", width: 4)
         let progress = queue.progress
         let isOver = Gate()
@@ -84,8 +80,7 @@ struct QueueProgressTests {
         #expect(progress.totalUnitCount == 1_500)
     }
 
-    @Test("The progress of a queue does not become a child of the current progress")
-    func noParent() throws {
+    @Test func `the progress of a queue does not become a child of the current progress`() throws {
         let workers = ManualWorkers(), queue = workers.makeQueue("alone"), current = Progress(totalUnitCount: 10)
         try queue.add {}
         current.becomeCurrent(withPendingUnitCount: 10)
@@ -97,8 +92,7 @@ struct QueueProgressTests {
         workers.runAll()
     }
 
-    @Test("A thread publishes only once despite changes in between, and no change is lost")
-    func once() async throws {
+    @Test func `a thread publishes only once despite changes in between, and no change is lost`() async throws {
         let queue = QueueManager("flood"), count = EventRecorder<Bool>(), onceMore = Locked<[QueueProgressMeter]>([])
         try queue.add(HandDriven("running"))
         let meter = QueueProgressMeter {

@@ -9,8 +9,7 @@ import Testing
 
 @Suite("Recordings of a queue", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct RecordTests {
-    @Test("A replaced recording is released without a lock held")
-    func lettingGo() {
+    @Test func `a replaced recording is released without a lock held`() {
         let queue = QueueManager("clock"), asked = Gate()
         queue.recording = QueueRecording(
             clock: LastWordClock {
@@ -22,8 +21,7 @@ struct RecordTests {
         #expect(asked.isOpen)
     }
 
-    @Test("A recording splits the time of each run into phases, and the trace agrees")
-    func times() async throws {
+    @Test func `a recording splits the time of each run into phases, and the trace agrees`() async throws {
         let clock = ManualClock(start: OperationInstant(offset: .seconds(100)))
         let queue = QueueManager("times", width: 1)
         queue.recording = QueueRecording(clock: clock)
@@ -79,8 +77,7 @@ struct RecordTests {
         }
     }
 
-    @Test("A recording is off by default, is limited in size and releases its operations")
-    func bounds() async throws {
+    @Test func `a recording is off by default, is limited in size and releases its operations`() async throws {
         let census = LiveObjects()
         let queue = QueueManager("bounds", width: 1)
         try queue.add {}
@@ -102,8 +99,7 @@ struct RecordTests {
         #expect(!queue.engine.isFollowed)
     }
 
-    @Test("A recording that is switched off releases unfinished operations and keeps their names")
-    func switchedOff() throws {
+    @Test func `a recording that is switched off releases unfinished operations and keeps their names`() throws {
         let census = LiveObjects(), workers = ManualWorkers()
         let queue = workers.makeQueue("off")
         func record() throws {
@@ -123,8 +119,7 @@ struct RecordTests {
         #expect(queue.record.runs.map(\.ending) == [nil, nil])
     }
 
-    @Test("Concurrent operations have different lanes, and lanes are reused")
-    func lanes() async throws {
+    @Test func `concurrent operations have different lanes, and lanes are reused`() async throws {
         let queue = QueueManager("lanes", width: 2)
         queue.recording = QueueRecording()
         let first = HandDriven("first"), second = HandDriven("second"), third = HandDriven("third")
@@ -141,8 +136,7 @@ struct RecordTests {
         #expect(runs.map(\.ending) == [.success, .cancelled, .failure])
     }
 
-    @Test("The critical path is the longest chain by time, and the other runs have slack")
-    func criticalPath() {
+    @Test func `the critical path is the longest chain by time, and the other runs have slack`() {
         func run(_ id: Int, _ seconds: Int, _ dependencies: [Int]) -> QueueRun {
             var run = QueueRun(id: id, name: "\(id)", added: OperationInstant(offset: .zero))
             run.started = run.added
@@ -161,8 +155,7 @@ struct RecordTests {
         #expect(QueueRecord(queue: "none", runs: []).criticalPath.runs.isEmpty)
     }
 
-    @Test("The critical path of a chain of 100,000 runs needs no deep stack")
-    func deepPath() {
+    @Test func `the critical path of a chain of 100,000 runs needs no deep stack`() {
         let start = OperationInstant(offset: .zero)
         let runs = (0..<100_000).map { id in
             var run = QueueRun(id: id, name: "link", added: start)

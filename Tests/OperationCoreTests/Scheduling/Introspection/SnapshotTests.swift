@@ -8,8 +8,7 @@ import Testing
 
 @Suite("The snapshot of a queue", .nothingStaysAlive, .timeLimit(.minutes(3)))
 struct SnapshotTests {
-    @Test("Counts and lists of a snapshot show waiting, held, ready and running operations")
-    func lists() async throws {
+    @Test func `counts and lists of a snapshot show waiting, held, ready and running operations`() async throws {
         let queue = QueueManager("lists", width: 1)
         let running = HandDriven("running"), ready = HandDriven("ready")
         let waiting = HandDriven("waiting"), held = HandDriven("held")
@@ -37,8 +36,7 @@ struct SnapshotTests {
         #expect(queue.snapshot.entries.isEmpty)
     }
 
-    @Test("Ends are counted by kind, including plain operations and closures")
-    func ends() async throws {
+    @Test func `ends are counted by kind, including plain operations and closures`() async throws {
         let queue = QueueManager("ends")
         let failing = HandDriven("failing") { $0.finish(withError: .first) }
         let succeeding = HandDriven("succeeding") { $0.finish(withResult: 1) }
@@ -55,8 +53,7 @@ struct SnapshotTests {
         #expect(queue.counts.unended == 0)
     }
 
-    @Test("A new entry in the slot of a finished entry is not equal to it")
-    func identity() async throws {
+    @Test func `a new entry in the slot of a finished entry is not equal to it`() async throws {
         let queue = QueueManager("identity")
         queue.isSuspended = true
         try queue.add(name: "first") {}

@@ -17,8 +17,7 @@
             return Data((0..<count).map { $0 % 4096 < 2048 ? 7 : UInt8.random(in: 0...255, using: &generator) })
         }
 
-        @Test("Data is compressed immediately, has a known length, and can be sent again")
-        func small() throws {
+        @Test func `data is compressed immediately, has a known length, and can be sent again`() throws {
             let body = try RequestBody.data(Data(Self.text.utf8)).withContentType("text/plain").gzipped()
             let packed = Data(try BodyBytes.all(of: body))
             #expect(body.length == Int64(packed.count) && packed.count < 1_000)
@@ -28,8 +27,7 @@
             #expect(try RequestBody.none.gzipped().isNone)
         }
 
-        @Test("A compressed body is not compressed again, and cannot be part of a form")
-        func twice() throws {
+        @Test func `a compressed body is not compressed again, and cannot be part of a form`() throws {
             let body = try RequestBody.data(Data(Self.text.utf8)).gzipped()
             #expect(Gunzip.text(Data(try BodyBytes.all(of: body.gzipped()))) == Self.text)
             var form = MultipartForm()
@@ -63,8 +61,7 @@
             #expect(!once.canBeSentAgain)
         }
 
-        @Test("A file that changed, or a producer that throws, fails the compressed body")
-        func failures() async throws {
+        @Test func `a file that changed, or a producer that throws, fails the compressed body`() async throws {
             let file = try TemporaryFile(bytes(300_000))
             let changed = try RequestBody.file(try FileRegion(file.url)).gzipped()
             try Data(count: 10).write(to: file.url)
@@ -77,8 +74,8 @@
             }
         }
 
-        @Test("A compressed body is sent in chunks with its encoding header, and again after a redirect")
-        func sent() async throws {
+        @Test
+        func `a compressed body is sent in chunks with its encoding header, and again after a redirect`() async throws {
             let bench = try OperationBench()
             bench.server.route("POST", "/first") { _ in .redirect(to: "/second", status: 307) }
             bench.server.route("POST", "/second") { _ in .redirect(to: "/third", status: 303) }
