@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
+from documentation import source
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 FRONT = "Docs/Welcome.md"
 # The page of the repository, which the site shows under another title.
@@ -23,6 +25,8 @@ GROUPS = {
     "Guides": "Guides",
     "Migrate": "Migration",
 }
+WITHOUT_REFERENCE = (
+    "`OperationBackgroundSessions` builds only on Apple platforms, so Xcode shows its reference, and this site does not.")
 # Pages for contributors, which are only in the repository.
 INTERNAL = ("Docs/Design/", "Docs/Decisions/")
 
@@ -30,10 +34,10 @@ FENCE = re.compile(r"\s*(```+|~~~+)")
 COMMENT = re.compile(r"<!--.*?-->", re.S)
 HEADING = re.compile(r"(#{1,6}) +(.*?)\s*$")
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]+)\)")
-# A link whose text spans two lines.
-WRAPPED = re.compile(r"\[([^\[\]\n]*)\n *([^\[\]\n]*)\]\(([^()\s]+)\)")
-# A link to a file that was not recognized.
-LEFT_OVER = re.compile(r"\]\([^()\s]*\.md[^()\s]*\)")
+# A link whose text spans two lines, with the punctuation after the link, and the space after which the line can break instead.
+WRAPPED = re.compile(r"\[([^\[\]\n]*)\n *([^\[\]\n]*)\]\(([^()\s]+)\)(\S*)( ?)")
+# A link to a file that was not recognized. The addresses of files outside the catalog begin with a slash or a scheme.
+LEFT_OVER = re.compile(r"\]\((?!/|[a-z]+:)[^()\s]*\.md[^()\s]*\)")
 CODE = re.compile(r"`([^`\n]+)`")
 
 
@@ -50,9 +54,11 @@ class Page:
 
 
 class Site:
-    def __init__(self, types, source_url=""):
+    def __init__(self, types, source_url="", base_path=""):
         self.types = types  # the name of a public type, and its module
-        self.source_url = source_url  # the URL of the repository's files, or empty if there is none
+        self.source_url = source_url  # the URL of the repository's files, or empty if the site contains them
+        self.base_path = base_path.rstrip("/")
+        self.files = set()  # the files that the site must contain
         self.problems = []
         self.pages = {page.path: page for page in map(read_page, pages_of_repository())}
         self.images = {}
@@ -90,7 +96,7 @@ class Site:
             if line.startswith("# ") and not is_titled:
                 is_titled = True
                 if page.path == FRONT:
-                    yield "\n@Metadata {\n    @TechnologyRoot\n    @TitleHeading(Package)\n}"
+                    yield "\n@Metadata {\n    @TechnologyRoot\n    @TitleHeading(\"Swift package\")\n}"
 
     def link(self, match, page, place):
         is_image, text, address = match.groups()
@@ -104,8 +110,12 @@ class Site:
         if target is None:
             if not (ROOT / path).exists():
                 self.problems.append(f"{place}: error: the link leads nowhere: {address}")
+                return text
             # A file of the repository that is not a page of the site.
-            return f"[{text}]({self.source_url.rstrip('/')}/{path})" if self.source_url else text
+            if self.source_url:
+                return f"[{text}]({self.source_url.rstrip('/')}/{path})"
+            self.files.add(path)
+            return f"[{text}]({self.base_path}/{source.address(path)})"
         # DocC does not support anchors on the root page.
         if not anchor or target.path == FRONT:
             return f"[{text}](doc:{target.name})"
@@ -136,7 +146,7 @@ class Site:
             text)
 
     def topics(self):
-        lines = ["", "## Topics", "", "### Overview", ""]
+        lines = ["", "## Topics", "", "### Begin here", ""]
         lines += [f"- <doc:{self.pages[path].name}>" for path in (OVERVIEW, CONTENTS)]
         order = self.order()
         first = sorted(filter(is_first, self.pages.values()), key=lambda page: order.get(page.path, len(order)))
@@ -175,7 +185,8 @@ def with_reference(text, modules):
     The libraries are not topics of the front page, because DocC would then show them without their content.
     """
     end = text.index("\n\n", text.index("}\n") + 3)
-    return f"{text[:end]}\n\nReference: {', '.join(f'``/{module}``' for module in modules)}.{text[end:]}"
+    reference = f"Reference: {', '.join(f'``/{module}``' for module in modules)}. {WITHOUT_REFERENCE}"
+    return f"{text[:end]}\n\n{reference}{text[end:]}"
 
 
 def is_first(page):
@@ -205,10 +216,14 @@ def read_page(path):
 
 
 def with_whole_links(text):
-    """Returns the text with each link in one line. The number of lines stays the same."""
+    """Returns the text with each link in one line. The number of lines stays the same, except after a link that ends a line."""
     parts = re.split(r"(^\s*```.*?^\s*```[^\n]*$)", text, flags=re.S | re.M)
-    parts[::2] = [WRAPPED.sub(lambda link: f"[{link[1]} {link[2]}]({link[3]})\n", part) for part in parts[::2]]
+    parts[::2] = [WRAPPED.sub(in_one_line, part) for part in parts[::2]]
     return "".join(parts)
+
+
+def in_one_line(link):
+    return f"[{link[1]} {link[2]}]({link[3]}){link[4]}" + ("\n" if link[5] else "")
 
 
 def name_of(path):
