@@ -57,8 +57,8 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
 
     /// A Boolean value that is always `true`, because a canceled operation may have to wait for the shared work.
     ///
-    /// If you cancel a shared operation, it usually ends immediately. However, the last operation that shares the work
-    /// ends only when the work has ended. The same is true for an operation in whose slot the work executes.
+    /// If you cancel a shared operation, it usually ends immediately. However, the last operation that shares the work,
+    /// and the operation in whose slot the work executes, end only when the work has ended.
     public override var windsDownAfterCancellation: Bool { true }
 
     override var sharedRun: ManagedOperation? { work.withLock { $0.share }?.run(self) }
@@ -212,8 +212,8 @@ public struct SharedRunPlace: Sendable {
     /// A value that makes the work execute on the thread that starts the first operation for the key, and thus in that
     /// operation's queue.
     ///
-    /// If the work cannot begin immediately, it begins later, outside the queue. While the first operation waits for
-    /// the work, the operation occupies no slot in a ``QueueManager``.
+    /// If the work cannot begin immediately, it begins later, outside the queue. In this case, the first operation
+    /// occupies no slot in a ``QueueManager`` while it waits.
     public static var firstAsker: Self { Self(kind: .firstAsker) }
 
     /// Returns a value that makes the work execute in a ``QueueManager``.

@@ -27,8 +27,8 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         public let description: String
         /// A Boolean value that indicates whether a correct program can cause a notice of this kind.
         ///
-        /// Harmless kinds report a cancellation that came just before a result, system limitations, and unusual but
-        /// valid input. Tests can ignore these kinds.
+        /// Notices of these kinds report a cancellation that came just before a result, system limitations, and unusual
+        /// but valid input. Tests can ignore these kinds.
         public let isHarmless: Bool
 
         private init(_ name: String, isHarmless: Bool = false) {

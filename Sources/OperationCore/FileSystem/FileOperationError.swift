@@ -67,7 +67,7 @@ extension FileOperationError: CustomStringConvertible {
 }
 
 extension FileOperationError: LocalizedError {
-    /// The message, to show to the user.
+    /// The message of the error, which you can show to a user.
     public var errorDescription: String? { message }
 }
 

@@ -94,7 +94,8 @@ extension GroupOperation {
     ///   - limit: The maximum number of calls for one child. The closure is called again each time the replacement
     ///     fails or is canceled. The default is `1`, and a value below 1 is treated as 1.
     ///   - hook: The closure that decides how the group handles the child. The closure runs in its own task. If the
-    ///     closure throws an error, the child fails, and ``GroupFailure/Child/recoveryFailure`` contains the error.
+    ///     closure throws an error, or if the last replacement fails or is canceled, the group uses the child's own
+    ///     outcome. ``GroupFailure/Child/recoveryFailure`` contains the failure of the recovery.
     public func recover<Value: Sendable>(
         atMost limit: Int = 1, _ hook: @escaping @Sendable (FailedChild<Value>) async throws -> ChildRecovery<Value>
     ) {

@@ -83,7 +83,7 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
         siblings.isEmpty ? message : "\(message) [others: \(siblings.map(\.description).joined(separator: "; "))]"
     }
 
-    /// The message to show to the user.
+    /// The message of the error, which you can show to a user.
     public var errorDescription: String? { message }
 
     /// The child in which the failure originated, or `nil` if no single child caused the failure.
@@ -183,7 +183,7 @@ public struct GroupError: Error, Sendable, Equatable, CustomStringConvertible, L
     /// The message and the code, for a log line.
     public var description: String { "\(message) [\(code)]" }
 
-    /// The message to show to the user.
+    /// The message of the error, which you can show to a user.
     public var errorDescription: String? { message }
 
     /// A code that identifies a group error.

@@ -427,7 +427,8 @@ public struct GroupPolicy: Sendable, Hashable, CustomStringConvertible {
     /// If all children have ended and none succeeded, the group fails.
     public static let firstSuccess = GroupPolicy(rule: .firstSuccess)
 
-    /// A policy that ends the group with the outcome of the first child to end and cancels the other children.
+    /// A policy that makes the group succeed or fail with the first child that ends, and then cancels the other
+    /// children.
     public static let firstEnd = GroupPolicy(rule: .firstEnd)
 
     /// Returns a policy that makes the group succeed and cancels the other children as soon as `count` children

@@ -17,7 +17,7 @@ extension GroupOperation where ResultType == Void, ErrorType == GroupFailure {
     ///   - policy: The policy that determines the outcome of the group. The default is ``GroupPolicy/failFast``.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
     ///     the width of the children's queue limits the number.
-    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
+    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     public convenience init(policy: GroupPolicy = .failFast, width: Int? = nil, on queue: QueueManager? = nil) {
         self.init(GroupEngine(GroupMachine(policy: policy, width: width), queue: queue), collect: { _ in () })
     }
@@ -55,7 +55,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - child: The operations to run.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
     ///     the width of the children's queue limits the number.
-    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
+    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     ///
     /// ```swift
     /// let page = GroupOperation.all(
@@ -82,7 +82,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///     contain their results.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
     ///     the width of the children's queue limits the number.
-    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
+    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     public static func all<Value, Failure>(
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<[Value], GroupFailure> {
@@ -103,7 +103,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///     combine their results.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
     ///     the width of the children's queue limits the number.
-    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
+    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     ///   - combine: The closure that makes the group's result from the children's results, in the order of the
     ///     children. If all children succeed, the group calls the closure once, on any thread. The closure should
     ///     return quickly.
@@ -124,7 +124,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - children: The operations to run.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
     ///     the width of the children's queue limits the number.
-    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
+    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     public static func outcomes<Value, Failure>(
         of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<[OperationOutcome<Value, Failure>], Never> {
@@ -149,7 +149,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - children: The operations to run.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
     ///     the width of the children's queue limits the number.
-    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
+    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     public static func firstSuccess<Value, Failure>(
         of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<Value, GroupFailure> {
@@ -164,7 +164,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - children: The operations to run.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
     ///     the width of the children's queue limits the number.
-    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
+    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     public static func race<Value, Failure>(
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<Value, GroupFailure> {
@@ -189,7 +189,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - children: The operations to run.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
     ///     the width of the children's queue limits the number.
-    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
+    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     public static func quorum<Value, Failure>(
         _ count: Int, of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<[Value], GroupFailure> {

@@ -169,7 +169,7 @@ extension GroupOperation {
     /// - Parameters:
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
     ///     the width of the children's queue limits the number.
-    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
+    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     ///   - body: The closure that runs the children. The closure should respect the cancellation of its task.
     @_disfavoredOverload
     public convenience init(
@@ -186,7 +186,7 @@ extension GroupOperation {
     /// - Parameters:
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
     ///     the width of the children's queue limits the number.
-    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
+    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     ///   - body: The closure that runs the children.
     @_disfavoredOverload
     public convenience init(
@@ -217,7 +217,7 @@ extension GroupOperation where ErrorType == GroupFailure {
     /// - Parameters:
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
     ///     the width of the children's queue limits the number.
-    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
+    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     ///   - body: The closure that runs the children. The closure should respect the cancellation of its task.
     public convenience init(
         width: Int? = nil, on queue: QueueManager? = nil,
@@ -243,7 +243,7 @@ extension GroupOperation where ErrorType == GroupFailure {
     /// - Parameters:
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
     ///     the width of the children's queue limits the number.
-    ///   - queue: The queue on which the children run. The default is `nil`, which uses the queue that holds the group.
+    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     ///   - body: The closure that runs the children.
     public convenience init(
         width: Int? = nil, on queue: QueueManager? = nil,

@@ -10,9 +10,9 @@
 /// let sizes = try await pipeline.operation().run()
 /// ```
 ///
-/// A stage that is faster than the next stage waits for that stage. At most `buffer` results from a stage wait for the
-/// next stage. Therefore, the widths and the buffers limit the number of elements in progress, regardless of the total
-/// number.
+/// A stage that is faster than the next stage waits for that stage. A stage starts no operation while the number of its
+/// running operations and waiting results is equal to the sum of its `width` and `buffer`. Therefore, the widths and
+/// the buffers limit the number of elements in progress, regardless of the total number.
 ///
 /// A pipeline is a value that describes work. Each group that ``operation(on:)`` creates iterates over the elements
 /// from the beginning.
@@ -45,9 +45,9 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     /// ```
     ///
     /// Each group that you create from the pipeline reads the sequence in one task, as
-    /// `GroupOperation.map(_:width:on:_:)` does. The task reads ahead at most as many elements as the width of the
-    /// first stage, and never more than 64. One more element may already wait for the first stage. While the group is
-    /// suspended, the task does not request another element.
+    /// `GroupOperation.map(_:width:on:_:)` does. The task reads at most `width` elements ahead, where `width` is the
+    /// width of the first stage, and never more than 64. In addition, the first stage can hold one element for which it
+    /// has not created an operation yet. While the group is suspended, the task does not request another element.
     ///
     /// If the sequence throws an error, the group fails, and ``GroupFailure/sourceError`` contains the error. When the
     /// group is canceled or fails, the task is canceled immediately, and the group does not wait for the task.
@@ -69,8 +69,9 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     /// - Parameters:
     ///   - width: The maximum number of operations in this stage that run at the same time. A value below 1 is treated
     ///     as 1.
-    ///   - buffer: The maximum number of results from this stage that wait for the next stage. The default is `1`, and
-    ///     a negative value is treated as zero.
+    ///   - buffer: The number that is added to `width` to limit the number of running operations and waiting results of
+    ///     this stage. A result waits until the next stage has room for it. The default is `1`, and a negative value is
+    ///     treated as zero.
     ///   - make: The closure that creates an operation from a result of the previous stage, or from an element if this
     ///     is the first stage. The closure is called on any thread, but never on several threads at the same time.
     public func stage<Value, Failure>(
@@ -213,7 +214,9 @@ final class PipelineStage<Input: Sendable, Value: Sendable, Failure: Error>: Pip
         (self.width, limit, following) = (width, isTooMuch ? .max : sum, next)
     }
 
-    /// Whether an input could begin immediately, because a waiting input counts in the buffer of the previous stage.
+    /// One if no input waits and fewer than `width` operations are running; otherwise, zero.
+    ///
+    /// The limit of results is not considered, so one input can wait in this stage.
     var room: Int { state.withLock { $0.inputs.isEmpty && $0.running < width ? 1 : 0 } }
 
     func put(_ input: Input, index: Int) { state.withLock { $0.inputs.append((input, index)) } }

@@ -41,8 +41,7 @@ public struct OperationPlan<Input: Sendable, Output: Sendable>: Sendable {
     ///   - input: The input of the plan.
     ///   - width: The maximum number of operations that run at the same time. The default is `nil`, in which case only
     ///     the width of the operations' queue limits the number.
-    ///   - queue: The queue on which the operations run. The default is `nil`, which uses the queue that holds the
-    ///     group.
+    ///   - queue: The queue on which the operations run. The default is the queue that holds the group.
     public func operation(
         for input: Input, width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<Output, GroupFailure> {

@@ -225,7 +225,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     ///
     /// - If a dependency has not ended, the operation begins when the last dependency ends, on a global queue.
     /// - If the operation is suspended, this method resumes it.
-    /// - If the operation has already been started, this method has no effect.
+    /// - If the operation has already been started and is not suspended, this method has no effect.
     ///
     /// This method does not keep the operation alive, even while the operation waits to begin. To keep the operation
     /// alive, call ``startAndKeepAlive()``. A ``MappedOperation`` always stays alive from its start until its end.
@@ -252,8 +252,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// A Boolean value that indicates whether the operation has ended and has notified its queue and its dependents.
     ///
-    /// The value is not `true` before the operation is started, with one exception. A child that is canceled together
-    /// with its group ends without being started.
+    /// Only two kinds of operations can end without being started: a child that is canceled together with its group,
+    /// and a mapped operation whose original has ended.
     public final override var isFinished: Bool { core.withLock { $0.machine.isFinished } }
 
     /// A Boolean value that indicates whether the operation may begin, because its dependencies have ended or because

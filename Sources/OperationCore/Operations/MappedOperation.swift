@@ -124,7 +124,7 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
 }
 
 extension TypedOperation {
-    /// Creates an operation that starts and ends with this operation and converts the outcome of this operation.
+    /// Creates an operation that converts the outcome of this operation and starts and ends together with it.
     ///
     /// The closure is called when the handlers of this operation are enqueued. In two cases, this operation has an
     /// outcome before the mapped operation does. If you finish this operation before it starts, the mapped operation
@@ -145,7 +145,7 @@ extension TypedOperation {
         }
     }
 
-    /// Creates an operation that starts and ends with this operation and converts the result of this operation.
+    /// Creates an operation that converts the result of this operation and starts and ends together with it.
     ///
     /// The closure is called under the same conditions as the closure of ``mapOutcome(_:)``.
     ///
@@ -164,7 +164,7 @@ extension TypedOperation {
         }
     }
 
-    /// Creates an operation that converts the error of this operation, and starts and ends at the same time.
+    /// Creates an operation that converts the error of this operation and starts and ends together with it.
     ///
     /// The closure is called under the same conditions as the closure of ``mapOutcome(_:)``.
     ///

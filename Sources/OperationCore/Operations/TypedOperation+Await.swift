@@ -72,8 +72,8 @@ extension TypedOperation {
     ///
     /// If the operation has already been started, the method only waits for the outcome. The same is true for an
     /// operation in a ``QueueManager`` and, on Linux, for an operation in an `OperationQueue`. On Apple platforms,
-    /// OperationKit cannot detect whether an operation is in an `OperationQueue`. Therefore, do not call this method
-    /// for an operation in an `OperationQueue`. Await `value` instead.
+    /// OperationKit cannot detect whether an operation is in an `OperationQueue`. Therefore, on Apple platforms, await
+    /// `value` instead of calling this method for an operation in an `OperationQueue`.
     ///
     /// - Throws: An ``OperationFailure`` with the error of the operation or the cause of its cancellation.
     @discardableResult
@@ -113,8 +113,9 @@ extension TypedOperation {
     ///
     /// If the operation has already been started, the method only waits for the outcome. The same is true for an
     /// operation in a ``QueueManager`` and, on Linux, for an operation in an `OperationQueue`. On Apple platforms,
-    /// OperationKit cannot detect whether an operation is in an `OperationQueue`. Therefore, do not call this method
-    /// for an operation in an `OperationQueue`.
+    /// OperationKit cannot detect whether an operation is in an `OperationQueue`. Therefore, on Apple platforms, do not
+    /// call this method for an operation in an `OperationQueue`. Call `waitUntilFinished()` instead, and then read
+    /// `outcome`.
     ///
     /// You can call this method on the main thread if the operation does not need the main thread, even if the program
     /// has no main run loop. While the main thread waits, the main queue and the main actor are blocked. Therefore, the

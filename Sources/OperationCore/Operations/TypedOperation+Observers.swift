@@ -73,10 +73,10 @@ public struct OutcomeObservation: Sendable {
 extension TypedOperation {
     /// Adds a closure that is called once with the outcome, regardless of how the operation ends.
     ///
-    /// The closure is an *observer*. OperationKit calls it in addition to the handlers and other observers. If several
-    /// observers of one operation use the same serial queue, they are called in the order in which they were added. If
-    /// the operation has ended, the observer is enqueued immediately. Unlike a handler, an observer is also called if
-    /// the operation is canceled after its outcome was decided.
+    /// The closure is an *observer*. OperationKit calls the observer in addition to the handlers and other observers.
+    /// If several observers of one operation use the same serial queue, they are called in the order in which they were
+    /// added. If the operation has ended, the observer is enqueued immediately. Unlike a handler, an observer is also
+    /// called if the operation is canceled after its outcome was decided.
     ///
     /// - Parameters:
     ///   - queue: The queue on which the observer is called. The default is `nil`, which uses ``callbackQueue``.

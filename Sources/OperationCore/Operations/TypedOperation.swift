@@ -24,15 +24,15 @@ import Foundation
 /// An operation ends with exactly one ``OperationOutcome``. The first call to `finish(withResult:)`,
 /// `finish(withError:)` or `cancel` decides the outcome. Later calls have no effect.
 ///
-/// The following then happens, in this order:
+/// After the decision, these events happen in this order:
 ///
 /// 1. The handler is enqueued on ``callbackQueue``.
 /// 2. `isFinished` becomes `true`.
 /// 3. Dependents are released.
 /// 4. The `completionBlock` runs.
 ///
-/// Therefore, handlers on one serial queue run in the order of the dependency graph, and the end of an operation never
-/// waits for the callback queue.
+/// Therefore, handlers on one serial queue run in the order of the dependency graph, and an operation ends without
+/// waiting for its callback queue.
 ///
 /// Guide: `Docs/Guides/Operations.md`
 open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperation, @unchecked Sendable {

@@ -80,7 +80,7 @@ extension OperationFailure: CustomStringConvertible {
 }
 
 extension OperationFailure: LocalizedError {
-    /// A sentence to show to the user.
+    /// A sentence that you can show to a user.
     public var errorDescription: String? {
         switch self {
         case .failed(let error): (error as? any LocalizedError)?.errorDescription ?? "\(error)"

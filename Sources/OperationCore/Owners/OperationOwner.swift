@@ -227,7 +227,7 @@ public final class OperationOwnerToken: Sendable {
         OwnedOperations(of: OperationOwner(reference)).cancel(because: .ownerGone("\(reference.type)"))
     }
 
-    /// The owner that you set on the operations to cancel.
+    /// The owner that you set on the operations that the token cancels.
     public var owner: OperationOwner { reference.map { OperationOwner($0) } ?? .object(self) }
 
     /// Cancels the operations that currently have this token's owner.

@@ -160,7 +160,7 @@ public struct UniqueWorkPolicy: Sendable, Hashable, CustomStringConvertible {
 
     /// A policy that keeps the existing operation and cancels the new operation with the cause `alreadyPresent`.
     ///
-    /// If all existing operations have been canceled but have not ended yet, the new operation runs after they end.
+    /// If all existing operations have an outcome but have not ended yet, the new operation runs after they end.
     public static let keep = Self(kind: .keep)
     /// A policy that cancels the existing operations with the cause `replaced` and runs the new operation after they
     /// have ended.

@@ -142,10 +142,10 @@ public final class NetworkArchive: NetworkObserver {
         return try Self.har(entries, forgotten)
     }
 
-    /// Returns the archive as JSON in UTF-8 and removes its entries, for example to write a file every minute.
+    /// Returns the archive as JSON in UTF-8 and removes its entries.
     ///
-    /// If you call this method repeatedly, each entry appears in exactly one result. The archive adds the entries of an
-    /// attempt when the attempt ends.
+    /// Call this method repeatedly, for example every minute, to write each period to a separate file. The archive adds
+    /// the entries of an attempt when the attempt ends.
     ///
     /// - Throws: An error from the JSON encoder.
     public func takeHAR() throws -> Data {

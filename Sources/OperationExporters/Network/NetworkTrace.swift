@@ -102,8 +102,9 @@ public final class NetworkTrace: NetworkObserver {
         try Self.json(of: state.withLock { $0.operations }.values, records)
     }
 
-    /// Returns the timeline as a Chrome trace and removes the ended operations, for example to write a file every
-    /// minute.
+    /// Returns the timeline as a Chrome trace and removes the ended operations from the timeline.
+    ///
+    /// Call this method repeatedly, for example every minute, to write each period to a separate file.
     ///
     /// If an operation is in progress, this trace contains the events so far, and a later trace contains all events of
     /// the operation.

@@ -55,12 +55,11 @@ public struct AuthenticationOptions: Sendable {
     /// If the closure returns `false`, all requests that need the credential fail until the authenticator gets
     /// another credential. The default closure returns `true` in these cases:
     ///
-    /// - The network or the server failed, as in ``RetryRule/standard``.
+    /// - The network or the server failed with an error that ``RetryRule/standard`` matches.
     /// - The refresh was canceled.
     /// - A queue did not accept the refresh.
     ///
-    /// The authenticator does not call the closure after a timeout. The authenticator assumes that another refresh can
-    /// succeed.
+    /// After a timeout, the authenticator does not call the closure, and assumes that another refresh can succeed.
     public var mayPass: @Sendable (any Error) -> Bool = { AuthenticationOptions.isPassing($0) }
     /// The minimum time between a temporary failure of a refresh and the next refresh.
     ///

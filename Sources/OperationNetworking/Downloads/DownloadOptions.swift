@@ -57,7 +57,7 @@ public struct DownloadOptions: Sendable {
     ///
     /// The default is `true`, so that the next download to the same destination can resume. The hidden files
     /// `.operationkit-….part` and `….metadata` next to the destination contain the data. If the destination is
-    /// ``DownloadDestination/temporary``, the data remains only as long as the operation exists.
+    /// ``DownloadDestination/temporary``, the data remains only until the operation ends.
     public var keepsPart = true
 
     /// A key that identifies the file if its URL changes, so that a later download can resume.

@@ -76,8 +76,8 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     private var place: EndpointPlace?
     /// A closure that creates the result for a response without a body.
     ///
-    /// The operation calls the closure on the thread on which it evaluates the response. The default is `nil`, which
-    /// passes an empty body to ``decode``.
+    /// The operation calls the closure on the thread on which it evaluates the response. The default is `nil`. In this
+    /// case, the operation passes an empty body to ``decode``.
     public var emptyResult: (@Sendable () -> ResultType)?
 
     /// Creates an endpoint from a method, a path and closures that create the body and decode the response.
@@ -91,8 +91,8 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     ///   - accepts: The value of the `Accept` header. The default is `*/*`, which accepts responses of any content
     ///     type.
     ///   - makeBody: A closure that creates the body of the request. The default closure creates no body.
-    ///   - decode: A closure that decodes the result. The operation calls the closure on the thread on which it
-    ///     evaluates the response.
+    ///   - decode: A closure that creates the result from the body and headers of the response, using the settings of
+    ///     the base. The operation calls the closure on the thread on which it evaluates the response.
     public init(
         _ method: String, _ path: String, query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
         accepts: String = "*/*", makeBody: @escaping @Sendable (NetworkBase) throws -> RequestBody = { _ in .none },
@@ -395,8 +395,8 @@ extension Endpoint {
     ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
     ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
     ///     dictionary.
-    ///   - decode: A closure that decodes the image. The operation calls the closure on the thread on which it
-    ///     evaluates the response.
+    ///   - decode: A closure that creates the result from the image data. The operation calls the closure on the thread
+    ///     on which it evaluates the response.
     public static func image(
         _ path: String, _ query: [String: (any Sendable)?] = [:],
         decode: @escaping @Sendable (ImageData) throws -> ResultType

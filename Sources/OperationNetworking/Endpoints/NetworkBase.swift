@@ -419,8 +419,9 @@ extension NetworkOperation {
     /// a setting of the service, set the property of the operation after this call. In a subclass, call the method
     /// after `super.init`. The method has these effects:
     ///
-    /// - The operation copies the base's ``NetworkBase/rules``, `retry`, `rateLimit`, `offline`, `realms`, `postponed`,
-    ///   `log`, `observers`, handlers and callback queue.
+    /// - The operation copies the base's ``NetworkBase/rules``. The operation also copies `retry`, `rateLimit`,
+    ///   `offline`, `realms`, `postponed`, `log`, `observers`, the handlers and the callback queue, if the base sets
+    ///   them.
     /// - The operation adds missing ``NetworkBase/headers`` to each request to the origin of ``NetworkBase/url``. The
     ///   operation does not send these headers to another origin, even if a hook changes the URL of the request,
     ///   because a header might be a credential.
@@ -529,8 +530,8 @@ extension NetworkBase {
     ///     dictionary.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
     ///     is an empty list.
-    ///   - silence: The time without data after which the sequence opens a new connection. The default is `nil`, which
-    ///     uses the idle timeout of the request, as described in ``ServerSentEvents/silence``.
+    ///   - silence: The time without data after which the sequence opens a new connection. The default is `nil`. In
+    ///     this case, the request's idle timeout applies, unless it has its default value.
     /// - Throws: A ``NetworkError`` if the request is not valid.
     public func events(
         _ path: String, _ query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
@@ -546,8 +547,8 @@ extension NetworkBase {
     /// - Parameters:
     ///   - endpoint: The endpoint whose request each connection sends. The sequence does not use the
     ///     ``Endpoint/decode`` closure.
-    ///   - silence: The time without data after which the sequence opens a new connection. The default is `nil`, which
-    ///     uses the idle timeout of the request, as described in ``ServerSentEvents/silence``.
+    ///   - silence: The time without data after which the sequence opens a new connection. The default is `nil`. In
+    ///     this case, the request's idle timeout applies, unless it has its default value.
     /// - Throws: A ``NetworkError`` if the request is not valid.
     public func events<ResultType: Sendable>(
         _ endpoint: Endpoint<ResultType>, silence: Duration? = nil

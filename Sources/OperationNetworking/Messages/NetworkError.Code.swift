@@ -188,7 +188,7 @@ extension NetworkError.Code {
     public static let offlineTooOften = Self("offlineTooOften")
     /// The operation cannot wait for the network, because the maximum number of operations is already waiting.
     public static let tooManyOffline = Self("tooManyOffline")
-    /// The pause that the server requested in a `Retry-After` header is longer than the operation can wait.
+    /// The server requested a pause in a `Retry-After` header, and the operation does not wait for its end.
     ///
     /// For details, see ``OriginPauses``.
     public static let originPaused = Self("originPaused")

@@ -405,8 +405,7 @@ extension NetworkError {
 }
 
 extension NetworkError {
-    /// The minimum time between this response and the next request, according to the `Retry-After` header of the
-    /// response.
+    /// The minimum time to wait before the next request, according to the `Retry-After` header of the response.
     public var retryAfter: Duration? {
         get { details?.retryAfter }
         set { change { $0.retryAfter = newValue } }

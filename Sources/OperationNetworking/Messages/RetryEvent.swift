@@ -19,7 +19,7 @@ public struct RetryReason: Hashable, Sendable, CustomStringConvertible {
     public static let userSaidSo = Self("userSaidSo")
     /// Another attempt would probably fail in the same way.
     public static let notWorthwhile = Self("notWorthwhile")
-    /// The request is not idempotent, so the server might process it twice.
+    /// The request is not idempotent, so sending it again might repeat its effect.
     public static let notIdempotent = Self("notIdempotent")
     /// The request body can be sent only once.
     public static let bodyNotRepeatable = Self("bodyNotRepeatable")
@@ -64,16 +64,12 @@ public struct RetryEvent: Sendable {
     /// - Parameters:
     ///   - attempt: The number of the failed attempt, starting at 1.
     ///   - error: The error with which the attempt failed.
-    ///   - pause: The pause before the next attempt. The default is `nil`, which means that the operation makes no
-    ///     other attempt.
+    ///   - pause: The pause before the next attempt. The default is `nil`, which means that no attempt follows.
     ///   - reason: The reason for the decision.
     ///   - rule: The rule of the retry policy that matches the failure. The default is `nil`.
-    ///   - budgetLeft: The number of retries that the budget currently allows. The default is `nil`, which means that
-    ///     there is no budget.
-    ///   - timeLeft: The remaining time in ``RetryPolicy/window``. The default is `nil`, which means that the policy
-    ///     has no window.
-    ///   - deadlineLeft: The time until the operation's deadline or timeout. The default is `nil`, which means that the
-    ///     operation has neither.
+    ///   - budgetLeft: The number of retries that the budget currently allows. The default is `nil`.
+    ///   - timeLeft: The remaining time in ``RetryPolicy/window``. The default is `nil`.
+    ///   - deadlineLeft: The time until the operation's deadline or timeout. The default is `nil`.
     public init(
         attempt: Int, error: NetworkError, pause: Duration? = nil, reason: RetryReason, rule: RetryRule? = nil,
         budgetLeft: Int? = nil, timeLeft: Duration? = nil, deadlineLeft: Duration? = nil
@@ -272,8 +268,8 @@ extension RetryRule {
 /// attempt, the body should always contain the same bytes, because servers may compare the bodies. An empty string does
 /// not count as a key.
 ///
-/// Set a key only if the server's documentation says that the server supports the header. Otherwise, the server
-/// processes a repeated request twice.
+/// Set a key only if the server's documentation says that the server supports the header. Otherwise, the server might
+/// process a repeated request twice.
 public struct IdempotencyKey: Sendable, Hashable, CustomStringConvertible {
     static let field = "Idempotency-Key"
 

@@ -229,8 +229,7 @@ extension NetworkEvent {
         /// - Parameters:
         ///   - kind: The kind of the decision.
         ///   - pause: The time until the next attempt. The default is `nil`.
-        ///   - waitReason: The reason why the operation pauses. The default is `nil`, which means that the operation
-        ///     does not pause.
+        ///   - waitReason: The reason why the operation pauses. The default is `nil`.
         ///   - reason: The reason for the decision of a ``Retry``. The default is `nil`.
         ///   - note: A description of the reason for the decision. The default is `nil`.
         public init(

@@ -37,7 +37,7 @@ public struct NetworkLog: Sendable {
     public var level: Level
     /// The rule that determines which secrets the log hides.
     public var redaction: LogRedaction
-    /// The maximum number of bytes of a body that the log writes.
+    /// The maximum number of body bytes that the log writes in an entry.
     ///
     /// The default is 1 KiB.
     public var bodyBytes = 1 << 10

@@ -210,8 +210,8 @@ extension AnyNetworkOperation {
     /// Adds a closure that receives the operation and the cause when the operation is canceled.
     ///
     /// The operation calls the closure on its callback queue, after the handlers and the closures that you added
-    /// earlier. Keep a reference to the operation until then. If the operation is deallocated earlier, the closure is
-    /// not called.
+    /// earlier. Keep a reference to the operation until the call. If the operation is deallocated earlier, the closure
+    /// is not called.
     ///
     /// - Parameter body: A closure that receives the operation and the cause of its cancellation.
     @discardableResult

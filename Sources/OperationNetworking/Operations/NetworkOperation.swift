@@ -107,8 +107,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///   - url: The URL of the request.
     ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
     ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`, which creates the
-    ///     result by the rules in the section "Without an evaluator" of ``NetworkOperation``.
+    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
+    ///     an operation without an evaluator, see ``NetworkOperation``.
     public init(
         url: URL, urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
     ) {
@@ -142,8 +142,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///   - request: The request to send. If the request is not valid, the operation fails.
     ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
     ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`, which creates the
-    ///     result by the rules in the section "Without an evaluator" of ``NetworkOperation``.
+    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
+    ///     an operation without an evaluator, see ``NetworkOperation``.
     public init(
         request: URLRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: Evaluator? = nil
@@ -176,8 +176,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///   - request: The request to send.
     ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
     ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`, which creates the
-    ///     result by the rules in the section "Without an evaluator" of ``NetworkOperation``.
+    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
+    ///     an operation without an evaluator, see ``NetworkOperation``.
     public init(
         request: NetworkRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: Evaluator? = nil
@@ -231,8 +231,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// - Parameters:
     ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
     ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`, which creates the
-    ///     result by the rules in the section "Without an evaluator" of ``NetworkOperation``.
+    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
+    ///     an operation without an evaluator, see ``NetworkOperation``.
     public init(urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil) {
         (session, self.evaluator, responseEvaluator) = (urlSession, evaluator, nil)
         settings = Locked(NetworkOperationOptions(draft: RequestDraft(head: .none)))
@@ -326,8 +326,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// - Parameters:
     ///   - request: The request to send.
-    ///   - session: The session of the operation. The operation receives the responses to tasks from
-    ///     `session.makeTask(with:)`.
+    ///   - session: The session of the operation. If you create the task with `session.makeTask(with:)`, the operation
+    ///     receives the response to the task.
     /// - Throws: Any error. The attempt then fails.
     open func createTask(
         with request: NetworkRequest, using session: any NetworkSession
@@ -475,7 +475,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     // Options to set before the start.
 
-    /// The rules that a response must satisfy, such as its status and its content type.
+    /// The rules that a response must satisfy, such as the accepted status codes and content types.
     ///
     /// When the operation ends, it sets the ``ResponseRules/decodeError`` of these rules to `nil`.
     public final var responseRules: ResponseRules {
@@ -538,8 +538,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// A closure that creates the result for a response without a body.
     ///
     /// A response has no body if its status is 204 or 205, if the method of the request is `HEAD`, or if the body has a
-    /// length of 0. The default is `nil`, which makes the operation evaluate these responses like all other responses.
-    /// When the operation ends, it releases the closure.
+    /// length of 0. The default is `nil`. In this case, the operation evaluates these responses like all other
+    /// responses. When the operation ends, it releases the closure.
     ///
     /// The operation calls the closure on the thread on which it evaluates the response.
     public final var emptyResult: (@Sendable () -> ResultType)? {

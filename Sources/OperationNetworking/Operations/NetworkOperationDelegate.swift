@@ -34,7 +34,7 @@ public protocol NetworkOperationDelegate: AnyObject, Sendable {
 
     /// Tells the delegate that the operation began to wait for the network.
     ///
-    /// The operation calls this method each time it begins to wait.
+    /// The operation calls this method once for each outage during which it waits.
     func networkOperationWaitsForNetwork(_ operation: any AnyNetworkOperation)
 
     /// Tells the delegate that the operation failed with an error, or succeeded if `error` is `nil`.
@@ -122,7 +122,7 @@ public protocol MainActorNetworkOperationDelegate: AnyObject {
 
     /// Tells the delegate that the operation began to wait for the network.
     ///
-    /// The operation calls this method each time it begins to wait.
+    /// The operation calls this method once for each outage during which it waits.
     func networkOperationWaitsForNetwork(_ operation: any AnyNetworkOperation)
 
     /// Tells the delegate that the operation failed with an error, or succeeded if `error` is `nil`.

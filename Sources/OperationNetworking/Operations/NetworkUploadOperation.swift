@@ -33,8 +33,8 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     ///   - body: The body to send.
     ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
     ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`, which creates the
-    ///     result by the rules in the section "Without an evaluator" of ``NetworkOperation``.
+    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
+    ///     an operation without an evaluator, see ``NetworkOperation``.
     public init(
         url: URL, method: String = "POST", body: RequestBody,
         urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
@@ -68,8 +68,8 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     ///   - body: The body to send. The default is ``RequestBody/none``, which sends the body of `request`.
     ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
     ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`, which creates the
-    ///     result by the rules in the section "Without an evaluator" of ``NetworkOperation``.
+    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
+    ///     an operation without an evaluator, see ``NetworkOperation``.
     public init(
         request: URLRequest, body: RequestBody = .none,
         urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
@@ -103,8 +103,8 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     ///   - body: The body to send. The default is ``RequestBody/none``, which sends the body of `request`.
     ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
     ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`, which creates the
-    ///     result by the rules in the section "Without an evaluator" of ``NetworkOperation``.
+    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
+    ///     an operation without an evaluator, see ``NetworkOperation``.
     public init(
         request: NetworkRequest, body: RequestBody = .none,
         urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
@@ -136,8 +136,8 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     /// - Parameters:
     ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
     ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`, which creates the
-    ///     result by the rules in the section "Without an evaluator" of ``NetworkOperation``.
+    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
+    ///     an operation without an evaluator, see ``NetworkOperation``.
     public override init(
         urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
     ) {

@@ -49,8 +49,8 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     /// - Parameters:
     ///   - request: The request for the events.
     ///   - silence: The time without data after which the sequence opens a new connection. Choose a longer time than
-    ///     the interval at which the server sends comments to keep the connection alive. The default is `nil`, as
-    ///     described in ``silence``.
+    ///     the interval at which the server sends comments to keep the connection alive. The default is `nil`. In this
+    ///     case, the request's ``TransferTimeouts/idle`` timeout applies, unless it has its default value.
     ///   - session: The session that sends the requests. The default is ``DefaultNetworkSession/standard``.
     ///   - clock: The clock that measures the waits between connections. The default is the system clock.
     public init(

@@ -28,7 +28,7 @@ public struct RetryPolicy: Sendable {
     ///
     /// The default is 3. A value less than 1 is treated as 1.
     ///
-    /// If a download attempt writes at least 64 KiB more to disk than the earlier attempts, the number of attempts and
+    /// If a download attempt writes at least 64 KiB more to disk than the earlier attempts, the count of attempts and
     /// the ``window`` start again.
     public var maximumAttempts = 3
     /// The maximum time between the start of the first attempt and the start of any other attempt.

@@ -361,9 +361,9 @@ public struct ExplorerSchedule: Hashable, Sendable {
     public var seed: UInt64
     /// The indices of the actors in the order of their turns, or `nil` if the seed determines the order.
     ///
-    /// After the last turn in the array, the same actor continues for as long as it can perform steps. After 200
-    /// consecutive steps, the explorer switches to another actor, because the current actor might be waiting for that
-    /// actor.
+    /// After the last turn in the array, the same actor continues until it cannot perform a step or has performed 200
+    /// consecutive steps. The explorer then switches to another actor, because the first actor might be waiting for
+    /// that actor.
     public var turns: [Int]?
 
     /// Creates a schedule from a seed and a list of turns.

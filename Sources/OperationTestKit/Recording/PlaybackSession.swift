@@ -309,13 +309,13 @@ public struct PlaybackRules: Sendable, Hashable {
     ///
     /// The default is an empty set.
     public var ignoredQueryNames: Set<String> = []
-    /// A Boolean value that indicates whether the body must be equal.
+    /// A Boolean value that indicates whether a request must have the body of the recorded request.
     ///
     /// The default is `true`. If a recorded body is incomplete or its file could not be read, every body matches. A
     /// multipart form that exceeds the body limit of the recording never matches, because each form has a different
     /// boundary.
     public var comparesBody = true
-    /// The names of headers that must be equal, such as `Range` or `Accept-Language`.
+    /// The names of headers whose values must be equal, such as `Range` or `Accept-Language`.
     ///
     /// The default is an empty set. Because the recording does not contain secrets, the session cannot compare secret
     /// values.

@@ -35,8 +35,8 @@ import OperationNetworking
 /// The session keeps the bodies of all exchanges in memory. If a body exceeds the body limit, the recording contains
 /// only the length and the checksum of the body. The same applies to a body that cannot be searched for secrets,
 /// because it is compressed or does not match its content type. With `redaction: .none`, the recording contains the
-/// bytes of these unsearchable bodies. During playback, the checksum of a request body must match, and a request whose
-/// response body is missing fails.
+/// bytes of these unsearchable bodies. During playback, the checksum of a request body must match, and a request fails
+/// if the recording omits its response body.
 ///
 /// If a request sends a file, the session keeps the file open until it has read the file for the recording. The session
 /// does not record times, metrics or informational responses.
@@ -77,8 +77,8 @@ public final class RecordingSession: NetworkSession {
     /// before its task if you cancel the operation, or if the operation needs only a part of the body. To include these
     /// exchanges, await ``settled()`` before you read the recording.
     ///
-    /// The property blocks the current thread until the session has replaced the secrets in all ended exchanges. To do
-    /// this, the session might read the files that requests have sent.
+    /// Reading this property blocks the current thread until the session has replaced the secrets in all ended
+    /// exchanges. The session might have to read files that requests have sent.
     public var recording: SessionRecording {
         let done = queue.sync { state.withLock { $0.done } }
         return SessionRecording(

@@ -6,7 +6,7 @@ import Foundation
 /// The entries, counts and settings of a queue at one moment.
 ///
 /// A snapshot keeps its operations alive. If you apply all events between two snapshots to the first snapshot, the
-/// first snapshot equals the second snapshot.
+/// first snapshot becomes equal to the second.
 public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
     /// The name of the queue.
     public let queue: String

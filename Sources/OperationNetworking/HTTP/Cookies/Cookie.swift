@@ -26,7 +26,7 @@ public struct Cookie: Hashable, Sendable, Codable {
     public var value: String
     /// The host or the domain that receives the cookie, in lowercase.
     public var domain: String
-    /// A Boolean value that indicates whether only the host ``domain`` receives the cookie, but its subdomains do not.
+    /// A Boolean value that indicates whether the host ``domain`` receives the cookie, but its subdomains do not.
     public var isHostOnly: Bool
     /// The path of the URLs to which a jar sends the cookie, including all paths below it.
     public var path: String

@@ -291,11 +291,11 @@ extension FormEncoder {
 
         /// A style that writes spaces as `+`, as in web forms (WHATWG URL, section 5).
         ///
-        /// The encoder does not percent-encode letters, digits and `*-._`.
+        /// The encoder does not percent-encode letters, digits or `*-._`.
         public static let plus = SpaceStyle(writesPlus: true)
         /// A style that writes spaces as `%20`, as in URIs (RFC 3986, section 2.3).
         ///
-        /// The encoder does not percent-encode letters, digits and `-._~`.
+        /// The encoder does not percent-encode letters, digits or `-._~`.
         public static let percent = SpaceStyle(writesPlus: false)
     }
 }

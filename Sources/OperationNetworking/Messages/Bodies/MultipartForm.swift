@@ -31,7 +31,8 @@ public struct MultipartForm: Sendable {
 
     /// Creates an empty form.
     ///
-    /// - Parameter boundary: The text that separates the parts. The default is `nil`, which creates a random boundary.
+    /// - Parameter boundary: The text that separates the parts. The default is `nil`. In this case, the form creates a
+    ///   random boundary.
     public init(boundary: String? = nil) {
         self.boundary = boundary ?? Self.newBoundary()
     }
@@ -50,9 +51,8 @@ public struct MultipartForm: Sendable {
     /// - Parameters:
     ///   - name: The name of the field.
     ///   - data: The data to send.
-    ///   - fileName: The name of the file. The default is `nil`, which sends the data as a field that is not a file.
-    ///   - contentType: The content type of the part. The default is `nil`, which derives the type from the extension
-    ///     of the file name.
+    ///   - fileName: The name of the file. The default is `nil`. In this case, the part is a field and not a file.
+    ///   - contentType: The content type of the part. By default, the extension of the file name determines the type.
     public mutating func add(_ name: String, _ data: Data, fileName: String? = nil, contentType: String? = nil) {
         add(Part(name: name, fileName: fileName, contentType: contentType, body: .data(data)))
     }
@@ -62,9 +62,8 @@ public struct MultipartForm: Sendable {
     /// - Parameters:
     ///   - name: The name of the field.
     ///   - file: The file or the part of a file to send.
-    ///   - fileName: The file name to send. The default is `nil`, which sends the name of the file on disk.
-    ///   - contentType: The content type of the part. The default is `nil`, which derives the type from the extension
-    ///     of the file name.
+    ///   - fileName: The file name to send. The default is the name of the file on disk.
+    ///   - contentType: The content type of the part. By default, the extension of the file name determines the type.
     public mutating func add(
         _ name: String, file: FileRegion, fileName: String? = nil, contentType: String? = nil
     ) {
