@@ -109,8 +109,8 @@ public struct NetworkBase: Sendable {
     ///     }
     /// }
     /// ```
-    public init(_ url: URL, _ setUp: (inout NetworkBase) -> Void) {
-        self.init(url)
+    public init(_ url: URL, _ setUp: (inout NetworkBase) -> Void = { _ in }) {
+        self.url = url
         setUp(&self)
     }
 
@@ -188,7 +188,7 @@ public struct NetworkBase: Sendable {
         _ query: [String: (any Sendable)?], to known: String?
     ) throws(NetworkError) -> String? {
         do {
-            let text = try formEncoder.encode(query.mapValues { $0 as Any? })
+            let text = try formEncoder.text(of: query.mapValues { $0 as Any? })
             // A query of only `nil` values encodes to an empty text.
             if text.isEmpty { return known }
             return (known.map { $0.isEmpty ? "" : "\($0)&" } ?? "") + text

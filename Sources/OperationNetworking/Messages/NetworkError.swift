@@ -235,7 +235,7 @@ extension NetworkError {
         public let text: String
 
         /// Creates an underlying error from a domain, a number and a text.
-        public init(domain: String, number: Int, text: String) {
+        package init(domain: String, number: Int, text: String) {
             self.domain = domain
             self.number = number
             self.text = text.printable()

@@ -100,7 +100,7 @@ public struct AttemptRecord: Sendable, Hashable {
     public let putAside: WaitReason?
 
     /// Creates a record of a failed attempt, for testing code that reads records.
-    public init(
+    package init(
         number: Int, code: NetworkError.Code, phase: NetworkError.Phase, status: Int? = nil, began: Duration = .zero,
         duration: Duration = .zero, pause: Duration? = nil, putAside: WaitReason? = nil
     ) {

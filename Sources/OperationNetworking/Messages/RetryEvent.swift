@@ -57,10 +57,10 @@ public struct RetryEvent: Sendable {
     public let deadlineLeft: Duration?
 
     /// The pause that the server requested with the `Retry-After` header, or `nil` if it did not request a pause.
-    public var retryAfter: Duration? { error.retryAfter }
+    package var retryAfter: Duration? { error.retryAfter }
 
     /// Creates a retry event, for testing code that handles events.
-    public init(
+    package init(
         attempt: Int, error: NetworkError, pause: Duration? = nil, reason: RetryReason, rule: RetryRule? = nil,
         budgetLeft: Int? = nil, timeLeft: Duration? = nil, deadlineLeft: Duration? = nil
     ) {
@@ -146,15 +146,15 @@ public struct RetryRule: Sendable, Hashable {
     /// A Boolean value that indicates whether the rule matches failures that an overloaded server causes.
     ///
     /// The default is `false`. If the value is `true`, the longer pauses of ``Retry/throttledBackoff`` apply.
-    public var isThrottling = false
+    package var isThrottling = false
     /// The maximum number of times that the rule applies to an operation.
     ///
     /// The default is `nil`, which applies the rule up to the maximum number of attempts.
-    public var limit: Int?
+    package var limit: Int?
     /// A Boolean value that indicates whether the rule applies only to requests with an `Idempotency-Key` header.
     ///
     /// The default is `false`.
-    public var needsKey = false
+    package var needsKey = false
 
     /// Creates a rule that matches responses with the given status code.
     public static func status(_ status: Int, because reason: String) -> RetryRule {
@@ -182,7 +182,7 @@ public struct RetryRule: Sendable, Hashable {
     }
 
     /// Returns a Boolean value that indicates whether the rule matches an error.
-    public func matches(_ error: NetworkError) -> Bool {
+    package func matches(_ error: NetworkError) -> Bool {
         switch subject {
         case .status(let status): error.code == .unacceptableStatus && error.status == status
         case .failure(let code): error.code == code
@@ -242,7 +242,7 @@ public struct IdempotencyKey: Sendable, Hashable, CustomStringConvertible {
     static let field = "Idempotency-Key"
 
     /// The text of the key, which is the value of the `Idempotency-Key` header.
-    public let text: String
+    package let text: String
 
     /// Creates a key from a string, for example from a key that you stored on disk.
     public init(_ text: String) {

@@ -66,7 +66,7 @@ public struct NetworkEvent: Sendable {
     package var operationObject: ObjectIdentifier? { source?.object }
 
     /// Creates a network event, for testing observers.
-    public init(
+    package init(
         _ kind: Kind, operationID: UInt64 = 1, operationName: String = "", attempt: Int = 1, hop: Int = 0,
         moment: OperationInstant = OperationInstant(offset: .zero), date: Date = Date(timeIntervalSince1970: 0)
     ) {
@@ -216,7 +216,7 @@ extension NetworkEvent {
         public let note: String?
 
         /// Creates a decision after a failed attempt, for testing observers.
-        public init(
+        package init(
             _ kind: Kind, pause: Duration? = nil, waitReason: WaitReason? = nil, reason: RetryReason? = nil,
             note: String? = nil
         ) {
