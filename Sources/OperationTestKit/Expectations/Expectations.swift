@@ -37,16 +37,6 @@ extension TypedOperation {
         try success(await end(within: limit), Asked("a success", fileID, line))
     }
 
-    /// Checks that the operation has already succeeded and returns its result.
-    ///
-    /// - Throws: An ``UnmetExpectation`` if the operation has not succeeded.
-    @discardableResult
-    public final func expectSuccess(
-        fileID: String = #fileID, line: Int = #line
-    ) throws(UnmetExpectation) -> ResultType {
-        try success(end, Asked("a success", fileID, line))
-    }
-
     /// Waits for the operation to fail and returns its error.
     ///
     /// - Throws: An ``UnmetExpectation`` if the operation does not fail within `limit`, which is one minute by default,
@@ -56,16 +46,6 @@ extension TypedOperation {
         within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
     ) async throws(UnmetExpectation) -> ErrorType {
         try failure(await end(within: limit), Asked("a failure", fileID, line))
-    }
-
-    /// Checks that the operation has already failed and returns its error.
-    ///
-    /// - Throws: An ``UnmetExpectation`` if the operation has not failed.
-    @discardableResult
-    public final func expectFailure(
-        fileID: String = #fileID, line: Int = #line
-    ) throws(UnmetExpectation) -> ErrorType {
-        try failure(end, Asked("a failure", fileID, line))
     }
 
     /// Waits for the operation to be canceled and returns the cause.
@@ -85,18 +65,6 @@ extension TypedOperation {
         try cancellation(await end(within: limit), code, Asked(Self.cancelled(code), fileID, line))
     }
 
-    /// Checks that the operation has already been canceled and returns the cause.
-    ///
-    /// The default code is `nil`, which accepts any code.
-    ///
-    /// - Throws: An ``UnmetExpectation`` if the operation was not canceled with this code.
-    @discardableResult
-    public final func expectCancelled(
-        _ code: CancellationCause.Code? = nil, fileID: String = #fileID, line: Int = #line
-    ) throws(UnmetExpectation) -> CancellationCause {
-        try cancellation(end, code, Asked(Self.cancelled(code), fileID, line))
-    }
-
     private static func cancelled(_ code: CancellationCause.Code?) -> String {
         code.map { "canceled (\($0))" } ?? "a cancellation"
     }
@@ -111,15 +79,6 @@ extension TypedOperation where ResultType: Equatable {
         _ result: ResultType, within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
     ) async throws(UnmetExpectation) {
         let end = await end(within: limit)
-        try expect(result, end, Asked("success \(Described.value(result))", fileID, line))
-    }
-
-    /// Checks that the operation has already succeeded with a given result.
-    ///
-    /// - Throws: An ``UnmetExpectation`` if the operation has not succeeded with this result.
-    public final func expectSuccess(
-        _ result: ResultType, fileID: String = #fileID, line: Int = #line
-    ) throws(UnmetExpectation) {
         try expect(result, end, Asked("success \(Described.value(result))", fileID, line))
     }
 
@@ -138,15 +97,6 @@ extension TypedOperation where ErrorType: Equatable {
         _ error: ErrorType, within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
     ) async throws(UnmetExpectation) {
         let end = await end(within: limit)
-        try expect(error, end, Asked("failure \(Described.error(error))", fileID, line))
-    }
-
-    /// Checks that the operation has already failed with a given error.
-    ///
-    /// - Throws: An ``UnmetExpectation`` if the operation has not failed with this error.
-    public final func expectFailure(
-        _ error: ErrorType, fileID: String = #fileID, line: Int = #line
-    ) throws(UnmetExpectation) {
         try expect(error, end, Asked("failure \(Described.error(error))", fileID, line))
     }
 
@@ -177,18 +127,6 @@ extension TypedOperation where ErrorType == NetworkError {
         return try failure(end, code, status, Asked(Self.failure(code, status), fileID, line))
     }
 
-    /// Checks that the operation has already failed with a given error code and returns its error.
-    ///
-    /// The default status code is `nil`, which accepts any status code and an error without a response.
-    ///
-    /// - Throws: An ``UnmetExpectation`` if the operation has not failed with these codes.
-    @discardableResult
-    public final func expectFailure(
-        _ code: NetworkError.Code, status: Int? = nil, fileID: String = #fileID, line: Int = #line
-    ) throws(UnmetExpectation) -> NetworkError {
-        try failure(end, code, status, Asked(Self.failure(code, status), fileID, line))
-    }
-
     private static func failure(_ code: NetworkError.Code, _ status: Int?) -> String {
         "failure \(code)\(status.map { " \($0)" } ?? "")"
     }
@@ -217,14 +155,10 @@ extension TypedOperation {
     /// The end of an operation, or the reason why it is not known.
     enum End {
         case outcome(OperationOutcome<ResultType, ErrorType>)
-        case notYet
         case notWithin(Duration)
         /// The task of the test was canceled, usually by a time limit.
         case notAwaited
     }
-
-    /// The end of the operation, if it has ended.
-    final var end: End { outcome.map { .outcome($0) } ?? .notYet }
 
     /// Waits for the end of the operation, but no longer than a limit.
     ///
@@ -275,7 +209,6 @@ extension TypedOperation {
         case .outcome(.success(let result)): return "success \(Described.value(result))"
         case .outcome(.failure(let error)): return "failure \(Described.error(error))"
         case .outcome(.cancelled(let cause)): return "canceled (\(cause.code)), \(cause.message)"
-        case .notYet: return "no end, \(standing)"
         case .notWithin(let limit): return "no end within \(Described.time(limit)), \(standing)"
         case .notAwaited: return "no end before the test's own task was canceled, \(standing)"
         }
@@ -306,18 +239,18 @@ extension TypedOperation {
 /// ```
 public struct UnmetExpectation: Error, Hashable, Sendable {
     /// A summary of the problem, such as `GET https://example.com/songs did not end as expected`.
-    public let subject: String
+    package let subject: String
     /// A description of the expected result.
-    public let expected: String
+    package let expected: String
     /// A description of the actual result.
-    public let found: String
+    package let found: String
     /// Additional lines of information, such as `attempts: 503 → 1 s → 503`.
-    public let details: [String]
+    package let details: [String]
     /// The file and line of the expectation, such as `SongTests.swift:31`.
-    public let place: String
+    package let place: String
 
     /// Creates an error for an expectation that you check in your own code.
-    public init(
+    package init(
         _ subject: String, expected: String, found: String, details: [String] = [], fileID: String = #fileID,
         line: Int = #line
     ) {
