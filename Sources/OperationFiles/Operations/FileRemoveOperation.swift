@@ -25,7 +25,7 @@ public final class FileRemoveOperation: FileOperation<Bool>, @unchecked Sendable
     /// A Boolean value that indicates whether the operation also succeeds if the item does not exist.
     ///
     /// The default is `false`, which makes the operation fail with the code `notFound`.
-    public let ignoresMissing: Bool
+    package let ignoresMissing: Bool
 
     /// Creates an operation that removes the item at a URL.
     ///
