@@ -30,7 +30,7 @@ public final class ManualConnectivity: ConnectivityMonitor {
     public var connectivity: Connectivity { board.connectivity }
 
     /// The number of observers, which is 0 after all observations have ended.
-    public var observerCount: Int { board.listenerCount }
+    package var observerCount: Int { board.listenerCount }
 
     /// Sets the state of the network and notifies the observers on the current thread.
     public func write(_ connectivity: Connectivity) { board.write(connectivity) }

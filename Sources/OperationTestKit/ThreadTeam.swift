@@ -7,29 +7,11 @@ import OperationCore
 /// A group of threads that run closures at the same time, to provoke race conditions.
 ///
 /// The team reuses its threads. A round therefore takes only microseconds, and a test can run many rounds.
-///
-/// ```swift
-/// import OperationCore
-/// import OperationTestKit
-///
-/// func startAndCancelAgree() async throws {
-///     try await TestThread.run {
-///         let team = ThreadTeam(count: 2)
-///         for _ in 0..<1_000 {
-///             let operation = ClosureOperation { 1 }
-///             team.run([{ operation.start() }, { operation.cancel() }])
-///             if operation.outcome == nil { print("neither ended it") }
-///         }
-///     }
-/// }
-/// ```
-public final class ThreadTeam: Sendable {
+package final class ThreadTeam: Sendable {
     private let members: [Member]
 
     /// Creates a team with the given number of threads.
-    ///
-    /// - Parameter count: The number of threads, which is the maximum number of closures that run at the same time.
-    public init(count: Int) {
+    package init(count: Int) {
         members = (0..<count).map { _ in Member() }
     }
 
@@ -38,7 +20,7 @@ public final class ThreadTeam: Sendable {
     }
 
     /// The number of threads in the team.
-    public var count: Int { members.count }
+    package var count: Int { members.count }
 
     /// Runs all closures at the same time, each on its own thread, and blocks until all closures have returned.
     ///
@@ -47,7 +29,7 @@ public final class ThreadTeam: Sendable {
     ///
     /// - Parameter bodies: The closures to run. The number of closures must not exceed the number of threads.
     @available(*, noasync, message: "This method blocks the thread. Call it inside TestThread.run.")
-    public func run(_ bodies: [@Sendable () -> Void]) {
+    package func run(_ bodies: [@Sendable () -> Void]) {
         precondition(
             bodies.count <= members.count,
             "A team of \(members.count) threads cannot run \(bodies.count) closures at the same time.")
@@ -92,7 +74,7 @@ public final class ThreadTeam: Sendable {
 }
 
 /// A namespace for running blocking code on a separate thread instead of in Swift's cooperative thread pool.
-public enum TestThread {
+package enum TestThread {
     /// Runs a closure on a new thread and returns its result.
     ///
     /// - Parameters:
@@ -100,7 +82,7 @@ public enum TestThread {
     ///   - body: The closure to run on the new thread.
     /// - Returns: The result of the closure.
     /// - Throws: The error that the closure throws.
-    public static func run<Result: Sendable>(
+    package static func run<Result: Sendable>(
         stackSize: Int? = nil, _ body: @escaping @Sendable () throws -> Result
     ) async throws -> Result {
         try await withCheckedThrowingContinuation { continuation in

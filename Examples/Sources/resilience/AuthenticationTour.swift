@@ -99,7 +99,7 @@ struct AuthenticationTour {
         let error = await albums(1, authenticator)[0].begunOutcome.error
         print("  another request fails without a new refresh: \(error?.description ?? "it did not fail")")
         expect(codes == [.refreshFailed] && error?.code == .refreshFailed)
-        expect(hits("/broken", since: before) == 1 && authenticator.postponedCount == 0)
+        expect(hits("/broken", since: before) == 1 && authenticator.postponed.isEmpty)
     }
 
     private func byHand() async throws {
@@ -108,7 +108,7 @@ struct AuthenticationTour {
         let operations = albums(4, authenticator)
         for (index, operation) in operations.enumerated() {
             operation.start()
-            while authenticator.postponedCount <= index { try await Task.sleep(for: .milliseconds(1)) }
+            while authenticator.postponed.count <= index { try await Task.sleep(for: .milliseconds(1)) }
         }
         print("  waiting: \(authenticator.postponed.compactMap(\.name))")
         expect(authenticator.run(operations[2]) { try $0.with("Authorization", "Bearer new") })
@@ -119,6 +119,6 @@ struct AuthenticationTour {
         print("  album 0 failed: \(error?.code.description ?? "it did not fail")")
         authenticator.set("new")
         for index in [1, 3] { _ = try await operations[index].value }
-        expect(error?.code == .refreshFailed && authenticator.postponedCount == 0)
+        expect(error?.code == .refreshFailed && authenticator.postponed.isEmpty)
     }
 }

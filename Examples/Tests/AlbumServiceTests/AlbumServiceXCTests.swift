@@ -33,6 +33,6 @@ final class AlbumServiceXCTests: XCTestCase {
     func testWithoutAwaiting() throws {
         let sum = ClosureOperation { 1 + 1 }
         sum.start()
-        try sum.expectSuccess(2)
+        XCTAssertEqual(sum.outcome?.result, 2)
     }
 }

@@ -15,7 +15,7 @@ import Foundation
 /// an `OperationQueue`, the operation keeps its slot. If the work executes in the slot of a shared operation, this
 /// operation keeps the slot until the work has ended, even if you cancel the operation. The work and the operations
 /// that share it keep each other alive until the work ends.
-public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
+package final class SharedOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
     // Sendable: only the share changes, and a lock protects it.
@@ -57,14 +57,14 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
 
     /// A Boolean value that is always `true`, because a canceled operation may have to wait for the shared work.
     ///
-    /// If you cancel a shared operation, it usually ends immediately. However, the last operation that shares the work,
-    /// and the operation in whose slot the work executes, end only when the work has ended.
-    public override var windsDownAfterCancellation: Bool { true }
+    /// If you cancel a shared operation, it usually ends immediately. However, the last operation that shares the work
+    /// ends only when the work has ended. The same is true for an operation in whose slot the work executes.
+    package override var windsDownAfterCancellation: Bool { true }
 
     override var sharedRun: ManagedOperation? { work.withLock { $0.share }?.run(self) }
 
     /// Joins the execution for the key, or begins an execution if there is none.
-    public override func main() {
+    package override func main() {
         let share = work.withLock { work -> Share? in
             guard let share = work.share else { return nil }
             (work.hasBegun, work.isJoining) = (true, true)
@@ -82,7 +82,7 @@ public final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
     }
 
     /// Stops sharing the work and cancels the work if no other operation shares it.
-    public override func didCancel(because cause: CancellationCause) {
+    package override func didCancel(because cause: CancellationCause) {
         // If the operation has not begun, `main()` comes later, finds no share, and ends it.
         if work.withLock({ $0.hasBegun }) { leave() }
     }
@@ -179,28 +179,31 @@ enum ShareDeparture {
 }
 
 /// Options that determine where ``SharedOperations`` executes work and how long it keeps results.
-public struct SharingOptions: Sendable {
+package struct SharingOptions: Sendable {
     /// The duration for which the result of a successful execution is kept for operations that start later.
     ///
     /// The default is zero, which keeps no results.
-    public var timeToLive: Duration = .zero
+    package var timeToLive: Duration = .zero
     /// The clock that measures ``timeToLive``.
     ///
     /// The default is the system's monotonic clock.
-    public var clock: any OperationClock = .system
+    package var clock: any OperationClock = .system
     /// The thread or queue on which the shared work executes.
     ///
     /// The default is ``SharedRunPlace/firstAsker``.
-    public var place: SharedRunPlace = .firstAsker
+    package var place: SharedRunPlace = .firstAsker
 
     var keepsResults: Bool { timeToLive > .zero }
 
-    /// Creates options with the default values.
-    public init() {}
+    package init(
+        timeToLive: Duration = .zero, clock: any OperationClock = .system, place: SharedRunPlace = .firstAsker
+    ) {
+        (self.timeToLive, self.clock, self.place) = (timeToLive, clock, place)
+    }
 }
 
 /// The thread or queue on which ``SharedOperations`` executes work.
-public struct SharedRunPlace: Sendable {
+package struct SharedRunPlace: Sendable {
     enum Kind {
         case firstAsker
         case manager(QueueManager)
@@ -212,24 +215,20 @@ public struct SharedRunPlace: Sendable {
     /// A value that makes the work execute on the thread that starts the first operation for the key, and thus in that
     /// operation's queue.
     ///
-    /// If the work cannot begin immediately, it begins later, outside the queue. In this case, the first operation
-    /// occupies no slot in a ``QueueManager`` while it waits.
-    public static var firstAsker: Self { Self(kind: .firstAsker) }
+    /// If the work cannot begin immediately, it begins later, outside the queue. While the first operation waits for
+    /// the work, the operation occupies no slot in a ``QueueManager``.
+    package static var firstAsker: Self { Self(kind: .firstAsker) }
 
     /// Returns a value that makes the work execute in a ``QueueManager``.
     ///
     /// The operations that share the work may be in the same queue, because they occupy no slots while they wait.
-    ///
-    /// - Parameter queue: The queue that executes the work.
-    public static func queue(_ queue: QueueManager) -> Self { Self(kind: .manager(queue)) }
+    package static func queue(_ queue: QueueManager) -> Self { Self(kind: .manager(queue)) }
 
     /// Returns a value that makes the work execute in an `OperationQueue`.
     ///
-    /// The operations that share the work must not be in the same queue. The operations keep their slots while they
-    /// wait, so the work might never begin.
-    ///
-    /// - Parameter queue: The queue that executes the work.
-    public static func queue(_ queue: OperationQueue) -> Self { Self(kind: .foundation(queue)) }
+    /// The operations that share the work must not be in the same queue. They keep their slots while they wait, so the
+    /// work might never begin.
+    package static func queue(_ queue: OperationQueue) -> Self { Self(kind: .foundation(queue)) }
 }
 
 /// The runs of all keys and the operations that share them (the participants), as a value, with at most one run for

@@ -27,18 +27,43 @@ import Foundation
 /// - If you cancel one of the operations, the execution continues for the others. If you cancel all of them,
 ///   OperationKit cancels the execution.
 /// - An operation that is started after the execution has ended begins another execution, unless the result is kept
-///   (see ``SharingOptions/timeToLive``). Errors and cancellations are never kept.
+///   (see `timeToLive` in ``init(timeToLive:clock:)``). Errors and cancellations are never kept.
 public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendable, ErrorType: Error>: Sendable {
     typealias Table = FlightTable<Key, SharedOperation<ResultType, ErrorType>, TypedOperation<ResultType, ErrorType>>
 
     let options: SharingOptions
     private let table = Locked(Table())
 
-    /// Creates an object that executes work once for each key.
+    /// Creates an object that executes work once for each key, on the thread that starts the first operation for the
+    /// key and thus in that operation's queue.
     ///
-    /// - Parameter options: The options for executions and results. By default, the work executes on the thread that
-    ///   starts the first operation, and no results are kept.
-    public init(_ options: SharingOptions = SharingOptions()) {
+    /// If the work cannot begin immediately, it begins later, outside the queue. While the first operation waits for
+    /// the work, the operation occupies no slot in a ``QueueManager``.
+    ///
+    /// - Parameters:
+    ///   - timeToLive: The duration for which the result of a successful execution is kept for operations that start
+    ///     later. The default is zero, which keeps no results.
+    ///   - clock: The clock that measures `timeToLive`. The default is the system's monotonic clock.
+    public convenience init(timeToLive: Duration = .zero, clock: any OperationClock = .system) {
+        self.init(SharingOptions(timeToLive: timeToLive, clock: clock))
+    }
+
+    /// Creates an object that executes work once for each key, in a queue.
+    ///
+    /// The operations that share the work may be in the same queue, because they occupy no slots while they wait.
+    ///
+    /// - Parameters:
+    ///   - queue: The queue in which the work executes.
+    ///   - timeToLive: The duration for which the result of a successful execution is kept for operations that start
+    ///     later. The default is zero, which keeps no results.
+    ///   - clock: The clock that measures `timeToLive`. The default is the system's monotonic clock.
+    public convenience init(
+        on queue: QueueManager, timeToLive: Duration = .zero, clock: any OperationClock = .system
+    ) {
+        self.init(SharingOptions(timeToLive: timeToLive, clock: clock, place: .queue(queue)))
+    }
+
+    package init(_ options: SharingOptions) {
         self.options = options
     }
 
@@ -59,7 +84,7 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     ///     operation that no other code starts.
     public func operation(
         for key: Key, make: @escaping @Sendable () -> TypedOperation<ResultType, ErrorType>
-    ) -> SharedOperation<ResultType, ErrorType> {
+    ) -> AsyncOperation<ResultType, ErrorType> {
         SharedOperation(
             SharedOperation.Share(
                 join: { [self] participant in join(participant, key, make) },

@@ -82,7 +82,7 @@ extension ResultOperation {
     ///   - use: The closure that receives this operation and the results. The closure is called once, on the thread
     ///     that is about to run the body.
     /// - Throws: A ``DependencyError`` if this operation was started, or if a dependency would create a cycle.
-    public func receive<each Input: Sendable, each UpstreamError: Error>(
+    package func receive<each Input: Sendable, each UpstreamError: Error>(
         from upstream: repeat TypedOperation<each Input, each UpstreamError>,
         rules: repeat MissingInputRule<each Input, ErrorType>,
         then use: @escaping @Sendable (Self, repeat each Input) -> Void

@@ -4,7 +4,7 @@
 /// The state of an operation.
 ///
 /// The cases replace the three Boolean properties of `Foundation.Operation`. No more cases will be added.
-public enum OperationState: String, Sendable, Hashable, CaseIterable, CustomStringConvertible {
+public enum OperationState: Sendable, Hashable, CaseIterable, CustomStringConvertible {
     /// The body has not begun, because the operation has not started or waits for its dependencies, its start
     /// conditions or its delay.
     case notStarted
@@ -19,12 +19,18 @@ public enum OperationState: String, Sendable, Hashable, CaseIterable, CustomStri
 
     /// A string that describes the state.
     public var description: String {
-        self == .notStarted ? "not started" : rawValue
+        switch self {
+        case .notStarted: "not started"
+        case .executing: "executing"
+        case .suspended: "suspended"
+        case .finished: "finished"
+        case .cancelled: "cancelled"
+        }
     }
 
     /// A Boolean value that indicates whether the state is ``notStarted``, ``executing`` or ``suspended``.
-    public var isWorkingOrInProcess: Bool { !isFinishedOrCancelled }
+    package var isWorkingOrInProcess: Bool { !isFinishedOrCancelled }
 
     /// A Boolean value that indicates whether the state is ``finished`` or ``cancelled``.
-    public var isFinishedOrCancelled: Bool { self == .finished || self == .cancelled }
+    package var isFinishedOrCancelled: Bool { self == .finished || self == .cancelled }
 }

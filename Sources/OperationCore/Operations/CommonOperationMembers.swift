@@ -25,7 +25,10 @@ extension CommonOperationMembers {
     public var isFailed: Bool { operation.hasEnded(as: .failure) }
 
     /// An asynchronous sequence of the states of the operation, beginning with the current state.
-    public var states: OperationStates { operation.states }
+    ///
+    /// The sequence ends after `finished` or `cancelled`. The sequence contains each state change exactly once. An
+    /// iterator does not keep the operation alive. If the operation is freed, the iteration ends.
+    public var states: some AsyncSequence<OperationState, Never> & Sendable { operation.states }
 
     /// The clock that measures the delay, the timeout and the deadline.
     ///

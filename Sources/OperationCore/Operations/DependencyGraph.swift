@@ -9,7 +9,7 @@ import Foundation
 /// graph to which the two belong (``DependencyComponent``). That part keeps its operations in an order
 /// (``DependencyOrder``). An edge that agrees with the order closes no cycle, so no search is needed.
 ///
-/// An edge to or from a ``MappedOperation`` is an edge of its original. A cycle through a plain `Foundation.Operation`
+/// An edge to or from a mapped operation is an edge of its original. A cycle through a plain `Foundation.Operation`
 /// is not detected.
 enum DependencyGraph {
     /// Makes `downstream`, which is not a mapped operation, wait for the named operation or its original.

@@ -173,6 +173,9 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// block, and calls no user code.
     @_spi(Subclassing) open var beginsInTask: Bool { false }
 
+    /// An object of the subclass that extensions of a protocol can reach without the subclass's type.
+    @_spi(Subclassing) open var attachment: AnyObject? { nil }
+
     /// Stops the body of an operation that was canceled while it ran.
     package func stopBody(because cause: CancellationCause) {}
 
@@ -228,7 +231,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// - If the operation has already been started and is not suspended, this method has no effect.
     ///
     /// This method does not keep the operation alive, even while the operation waits to begin. To keep the operation
-    /// alive, call ``startAndKeepAlive()``. A ``MappedOperation`` always stays alive from its start until its end.
+    /// alive, call ``startAndKeepAlive()``. A mapped operation always stays alive from its start until its end.
     public final override func start() {
         begin(onlyIfNeeded: false)
     }

@@ -5,40 +5,8 @@ import Foundation
 
 /// An operation that converts the outcome of another operation, its original, to another type.
 ///
-/// Use ``TypedOperation/mapResult(_:)``, ``TypedOperation/mapError(_:)`` or ``TypedOperation/mapOutcome(_:)`` to create
-/// a mapped operation:
-///
-/// ```swift
-/// let answer = ClosureOperation { 42 }
-/// let text = answer.mapResult { "The answer is \($0)." }
-/// text.successHandler = { print($0) }
-/// OperationQueue().addOperation(text)
-/// ```
-///
-/// A mapped operation has no body. A mapped operation starts and ends together with its original. If you start the
-/// mapped operation, or add it to a queue or a group, OperationKit starts or adds the original instead. Add only one of
-/// the two operations. A ``QueueManager`` or a group refuses the other operation.
-///
-/// - The original and every operation mapped from it start, suspend, resume and end together. These operations have the
-///   same name, dependencies, priority, quality of service, timeout, deadline, delay, conditions, categories, throttle
-///   and owner. You can set these properties on any of the operations.
-/// - Each of these operations has its own outcome, handlers, observers and `completionBlock`. By default, the handlers
-///   are called on the callback queue of the original.
-/// - The conversion runs once, on the thread that ends the original. After the conversion, the handlers of the mapped
-///   operation are called and `isFinished` becomes `true`. If the original has already ended, the mapped operation has
-///   its outcome immediately and does not need to be started.
-/// - If you cancel a mapped operation, the original is also canceled. The closure of the mapped operation that you
-///   cancel is not called. The other operations that are mapped from the original convert the cancellation. In the same
-///   way, `mapOutcome` can convert a timeout of the original to an error.
-/// - If you call `finish` on a mapped operation, the result or error that you pass replaces the outcome of the
-///   conversion. The original is not affected, and a later `cancel()` on the mapped operation has no effect.
-/// - On Linux, if you pass a mapped operation to the `addDependency(_:)` method of a plain `Foundation.Operation`, pass
-///   a value of its own type and not of the type `Operation`. Otherwise, the plain operation begins only if you started
-///   exactly this mapped operation, or added it to a queue or a group.
-///
-/// A mapped operation keeps its original alive. After a mapped operation is started, the original also keeps the mapped
-/// operation alive until both have ended. If a started mapped operation never ends, neither operation is freed.
-public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
+/// The comment of ``TypedOperation/mapOutcome(_:)`` describes it.
+package final class MappedOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
     // Sendable: only `work` changes, and it is protected by its lock.
@@ -94,29 +62,29 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
     }
 
     /// The name of the original operation.
-    public override var name: String? {
+    package override var name: String? {
         get { root.name }
         set { root.name = newValue }
     }
 
     /// The priority of the original operation.
-    public override var queuePriority: Operation.QueuePriority {
+    package override var queuePriority: Operation.QueuePriority {
         get { root.queuePriority }
         set { root.queuePriority = newValue }
     }
 
     /// The quality of service of the original operation.
-    public override var qualityOfService: QualityOfService {
+    package override var qualityOfService: QualityOfService {
         get { root.qualityOfService }
         set { root.qualityOfService = newValue }
     }
 
     /// Does nothing, because only the original operation has a body.
-    public override func main() {}
+    package override func main() {}
 
     /// A Boolean value that indicates whether the original operation, after a cancellation, ends only when its work has
     /// ended.
-    public override var windsDownAfterCancellation: Bool { root.endStyle != .atOnce }
+    package override var windsDownAfterCancellation: Bool { root.endStyle != .atOnce }
 
     package override var runsInPlace: Bool { root.runsInPlace }
 
@@ -125,6 +93,34 @@ public final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asyn
 
 extension TypedOperation {
     /// Creates an operation that converts the outcome of this operation and starts and ends together with it.
+    ///
+    /// In the following rules, this operation is the original of the mapped operation that the method returns.
+    ///
+    /// A mapped operation has no body. It starts and ends together with its original. If you start the mapped operation, or
+    /// add it to a queue or a group, OperationKit starts or adds the original instead. Add only one of the two operations.
+    /// A ``QueueManager`` or a group refuses the other operation.
+    ///
+    /// - The original and every operation mapped from it start, suspend, resume and end together. They have the same name,
+    ///   dependencies, priority, quality of service, timeout, deadline, delay, conditions, categories, throttle and owner.
+    ///   You can set these properties on any of the operations.
+    /// - Each of these operations has its own outcome, handlers, observers and `completionBlock`. By default, the handlers
+    ///   are called on the callback queue of the original.
+    /// - The conversion runs once, on the thread that ends the original. After the conversion, the handlers of the mapped
+    ///   operation are called and `isFinished` becomes `true`. If the original has already ended, the mapped operation has
+    ///   its outcome immediately and does not need to be started.
+    /// - If you cancel a mapped operation, the original is also canceled. The closure of the mapped operation that you
+    ///   cancel is not called. The other operations that are mapped from the original convert the cancellation. In the same
+    ///   way, `mapOutcome` can convert a timeout of the original to an error.
+    /// - If you call `finish` on a mapped operation, the result or error that you pass replaces the outcome of the
+    ///   conversion. The original is not affected, and a later `cancel()` on the mapped operation has no effect.
+    /// - On Linux, if you pass a mapped operation to the `addDependency(_:)` method of a plain `Foundation.Operation`, pass
+    ///   a value of its own type and not of the type `Operation`. Otherwise, the plain operation begins only if you started
+    ///   exactly this mapped operation, or added it to a queue or a group.
+    ///
+    /// A mapped operation keeps its original alive. After a mapped operation is started, the original also keeps the mapped
+    /// operation alive until both have ended. If a started mapped operation never ends, neither operation is freed.
+    ///
+    /// ### When the closure is called
     ///
     /// The closure is called when the handlers of this operation are enqueued. In two cases, this operation has an
     /// outcome before the mapped operation does. If you finish this operation before it starts, the mapped operation
@@ -139,13 +135,20 @@ extension TypedOperation {
             @escaping @Sendable (
                 OperationOutcome<ResultType, ErrorType>
             ) -> OperationOutcome<NewResult, NewError>
-    ) -> MappedOperation<NewResult, NewError> {
+    ) -> AsyncOperation<NewResult, NewError> {
         MappedOperation(self) { source in
             (source as? TypedOperation)?.outcome.map(convert)
         }
     }
 
     /// Creates an operation that converts the result of this operation and starts and ends together with it.
+    ///
+    /// ```swift
+    /// let answer = ClosureOperation { 42 }
+    /// let text = answer.mapResult { "The answer is \($0)." }
+    /// text.successHandler = { print($0) }
+    /// OperationQueue().addOperation(text)
+    /// ```
     ///
     /// The closure is called under the same conditions as the closure of ``mapOutcome(_:)``.
     ///
@@ -154,7 +157,7 @@ extension TypedOperation {
     ///   thread if this operation has already ended.
     public final func mapResult<NewResult: Sendable>(
         _ convert: @escaping @Sendable (ResultType) -> NewResult
-    ) -> MappedOperation<NewResult, ErrorType> {
+    ) -> AsyncOperation<NewResult, ErrorType> {
         mapOutcome { outcome in
             switch outcome {
             case .success(let result): .success(convert(result))
@@ -173,7 +176,7 @@ extension TypedOperation {
     ///   thread if this operation has already ended.
     public final func mapError<NewError: Error>(
         _ convert: @escaping @Sendable (ErrorType) -> NewError
-    ) -> MappedOperation<ResultType, NewError> {
+    ) -> AsyncOperation<ResultType, NewError> {
         mapOutcome { outcome in
             switch outcome {
             case .success(let result): .success(result)

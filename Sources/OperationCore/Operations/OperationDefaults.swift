@@ -71,7 +71,7 @@ extension ManagedOperation {
     }
 
     /// The queue on which a handler must be enqueued at this moment.
-    final var nearestCallbackQueue: DispatchQueue {
+    package final var nearestCallbackQueue: DispatchQueue {
         // This is a loop and not a recursion, because operations can be mapped to any depth.
         var next: ManagedOperation? = self
         while let operation = next {

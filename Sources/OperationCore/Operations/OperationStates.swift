@@ -2,23 +2,20 @@
 // See LICENSE in the repository's root.
 
 /// An asynchronous sequence of the states of an operation, beginning with the current state.
-///
-/// The sequence ends after `finished` or `cancelled`. The sequence contains each state change exactly once. An iterator
-/// does not keep the operation alive. If the operation is freed, the iteration ends.
-public struct OperationStates: AsyncSequence, Sendable {
+package struct OperationStates: AsyncSequence, Sendable {
     let operation: ManagedOperation
 
     /// Creates an iterator that begins with the current state of the operation.
-    public func makeAsyncIterator() -> Iterator {
+    package func makeAsyncIterator() -> Iterator {
         Iterator(subscription: StateSubscription(to: operation))
     }
 
     /// An iterator that returns the states of an operation one after another.
-    public struct Iterator: AsyncIteratorProtocol {
+    package struct Iterator: AsyncIteratorProtocol {
         fileprivate let subscription: StateSubscription
 
         /// Waits for the next state and returns it, or returns `nil` after the last state or if the task is canceled.
-        public mutating func next() async -> OperationState? {
+        package mutating func next() async -> OperationState? {
             await subscription.feed.next()
         }
     }

@@ -184,11 +184,11 @@ extension CancellationCause {
     }
 
     /// A cause that indicates that the task that awaited the operation was canceled.
-    public static let taskCancelled = CancellationCause(
+    package static let taskCancelled = CancellationCause(
         code: .taskCancelled, message: "The operation was canceled because the task that awaited it was canceled.")
 
     /// A cause that indicates that the operation's body threw a `CancellationError`.
-    public static let bodyCancelled = CancellationCause(
+    package static let bodyCancelled = CancellationCause(
         code: .bodyCancelled, message: "The operation was canceled because its body threw CancellationError.")
 
     static let noResult = CancellationCause(

@@ -56,7 +56,7 @@ public struct OperationOwner: Sendable {
     }
 
     /// A Boolean value that indicates whether the owner is an object that was freed or is being freed.
-    public var isGone: Bool {
+    package var isGone: Bool {
         if case .object(let reference) = kind { reference.object == nil } else { false }
     }
 

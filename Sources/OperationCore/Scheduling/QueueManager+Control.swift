@@ -8,8 +8,7 @@ extension QueueManager {
     /// The maximum number of operations that the queue runs at the same time, or `nil` for no maximum.
     ///
     /// You may change the width at any time. If you reduce the width below the number of running operations, no
-    /// operation begins until enough operations have ended. A value below one is treated as one. To validate a number
-    /// from outside the program, use ``setWidth(_:)``.
+    /// operation begins until enough operations have ended. A value below one is treated as one.
     public var width: Int? {
         get { engine.state.withLock { $0.machine.width == .max ? nil : $0.machine.width } }
         set {
@@ -20,16 +19,6 @@ extension QueueManager {
                 state.machine.journal?.record(.width(width))
             }
         }
-    }
-
-    /// Sets the maximum number of operations that the queue runs at the same time.
-    ///
-    /// - Parameter width: The maximum number, or `nil` for no maximum.
-    /// - Throws: A ``QueueError`` with the code `badSetting` if the number is below one. The width is unchanged in this
-    ///   case.
-    public func setWidth(_ width: Int?) throws(QueueError) {
-        if let width, width < 1 { throw .badWidth(width, queue: name) }
-        self.width = width
     }
 
     /// The dispatch queue on which the operations in this queue call their handlers.
@@ -48,7 +37,7 @@ extension QueueManager {
     ///
     /// The value is also `true` while another object suspends the queue, such as an object that waits for the network.
     /// If you set the property to `false`, the other object still suspends the queue. Therefore, do not save the value
-    /// and restore it later. ``isSuspendedByUser`` contains the value that you set.
+    /// and restore it later.
     ///
     /// If you cancel an operation from this package while the queue is suspended, the operation still ends. A plain
     /// `Foundation.Operation` ends when the queue resumes.
@@ -60,7 +49,7 @@ extension QueueManager {
     /// A Boolean value that indicates whether you suspended the queue with ``isSuspended`` or ``suspend(because:)``.
     ///
     /// Other objects that suspend the queue do not affect this value.
-    public var isSuspendedByUser: Bool { engine.state.withLock { $0.suspension.isAskedFor } }
+    package var isSuspendedByUser: Bool { engine.state.withLock { $0.suspension.isAskedFor } }
 
     /// Suspends the queue for a reason, which ``explain(_:)`` includes in its explanation.
     ///
@@ -89,16 +78,15 @@ extension QueueManager {
     }
 
     /// Cancels all unfinished operations in the queue and drops all closures that have not begun.
-    public func cancelAll() { cancelAll(because: .requested) }
-
-    /// Cancels all operations in the queue for a specific reason and drops all closures that have not begun.
     ///
     /// If you call this method on a serial callback queue, no success or failure handler begins on that queue after the
     /// method has returned. This rule applies to all operations that were added before the call, including operations
     /// that have already ended.
     ///
-    /// - Parameter cause: The reason for the cancellation.
-    public func cancelAll(because cause: CancellationCause) { engine.cancelAll(because: cause, silences: true) }
+    /// - Parameter cause: The reason for the cancellation. The default has the code `requested`.
+    public func cancelAll(because cause: CancellationCause = .requested) {
+        engine.cancelAll(because: cause, silences: true)
+    }
 
     /// Blocks the calling thread until all operations and closures in the queue have ended.
     ///

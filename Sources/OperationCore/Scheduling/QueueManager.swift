@@ -141,17 +141,6 @@ extension QueueManager {
         try engine.add(operation, isBarrier: true)
     }
 
-    /// Adds a closure that runs while the queue runs nothing else.
-    ///
-    /// The closure begins after all earlier operations and closures in the queue have ended. All later operations and
-    /// closures begin after this closure has ended.
-    ///
-    /// - Parameter body: The closure to run on one of the package's threads.
-    /// - Throws: A ``QueueError`` if the queue is full or was shut down.
-    public func addBarrier(_ body: @escaping @Sendable () -> Void) throws(QueueError) {
-        try engine.add(closure: body, level: .normal, isBarrier: true)
-    }
-
     /// A rule that determines whether the rest of a chain runs after an operation in the chain fails or is canceled.
     ///
     /// Future versions may add cases.
@@ -204,32 +193,16 @@ private let cancelDependent: DependencyEdge.Judge = { upstream in
     UnsuccessfulDependency(upstream).map { .cancel($0.cause) } ?? .proceed
 }
 
-/// The name of a queue that you define once and can find anywhere in the process.
-///
-/// ```swift
-/// extension QueueName {
-///     static let images: QueueName = "images"
-/// }
-///
-/// try QueueManager.define(.images, width: 4)
-/// let load = ClosureOperation { 42 }
-/// try QueueManager.named(.images).add(load)
-/// ```
-public struct QueueName: Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {
-    /// The name as a string.
-    public let description: String
-
-    /// Creates a name from any string, such as a value in a configuration file.
-    public init(_ text: String) { description = text }
-
-    /// Creates a name from a string literal.
-    public init(stringLiteral text: String) { description = text }
-}
-
 extension QueueManager {
-    private static let defined = Locked<[QueueName: QueueManager]>([:])
+    private static let defined = Locked<[String: QueueManager]>([:])
 
-    /// Creates a queue with a name, so that ``named(_:)`` can find it.
+    /// Creates a queue with a name, so that ``named(_:)`` can find it anywhere in the process.
+    ///
+    /// ```swift
+    /// try QueueManager.define("images", width: 4)
+    /// let load = ClosureOperation { 42 }
+    /// try QueueManager.named("images").add(load)
+    /// ```
     ///
     /// - Parameters:
     ///   - name: The name of the queue.
@@ -238,9 +211,9 @@ extension QueueManager {
     /// - Returns: The new queue.
     /// - Throws: A ``QueueError`` if a queue with this name is already defined, or if the width is below one.
     @discardableResult
-    public static func define(_ name: QueueName, width: Int? = nil) throws(QueueError) -> QueueManager {
-        if let width, width < 1 { throw .badWidth(width, queue: name.description) }
-        let queue = QueueManager(name.description, width: width)
+    public static func define(_ name: String, width: Int? = nil) throws(QueueError) -> QueueManager {
+        if let width, width < 1 { throw .badWidth(width, queue: name) }
+        let queue = QueueManager(name, width: width)
         let isNew = defined.withLock { defined in
             guard defined[name] == nil else { return false }
             defined[name] = queue
@@ -248,7 +221,7 @@ extension QueueManager {
         }
         guard isNew else {
             throw QueueError(
-                .name, queue: name.description,
+                .name, queue: name,
                 "A queue named \(name) is already defined. Define each queue once, and get it with `named(_:)`.")
         }
         return queue
@@ -259,18 +232,18 @@ extension QueueManager {
     /// - Parameter name: The name of the queue.
     /// - Throws: A ``QueueError`` if no queue was defined with this name. The message of the error lists the names that
     ///   are defined.
-    public static func named(_ name: QueueName) throws(QueueError) -> QueueManager {
+    public static func named(_ name: String) throws(QueueError) -> QueueManager {
         let (queue, names) = defined.withLock { ($0[name], $0.keys) }
         if let queue { return queue }
-        let known = names.isEmpty ? "none" : names.map(\.description).sorted().joined(separator: ", ")
+        let known = names.isEmpty ? "none" : names.sorted().joined(separator: ", ")
         throw QueueError(
-            .name, queue: name.description,
+            .name, queue: name,
             "No queue is named \(name). Define it with `define(_:)` before you use it. Defined queues: \(known).")
     }
 
     /// The names of all defined queues, in alphabetical order.
-    public static var definedNames: [QueueName] {
-        defined.withLock { Array($0.keys) }.sorted { $0.description < $1.description }
+    package static var definedNames: [String] {
+        defined.withLock { Array($0.keys) }.sorted()
     }
 
     /// Removes the definition of a queue, so that ``named(_:)`` no longer finds it.
@@ -280,7 +253,7 @@ extension QueueManager {
     /// - Parameter name: The name of the queue.
     /// - Returns: The queue, or `nil` if no queue was defined with this name.
     @discardableResult
-    public static func undefine(_ name: QueueName) -> QueueManager? {
+    package static func undefine(_ name: String) -> QueueManager? {
         defined.withLock { $0.removeValue(forKey: name) }
     }
 }
@@ -327,89 +300,6 @@ extension QueueManager {
         let name = "A batch of \(count) operations"
         try await engine.whenThereIsRoom(for: count, toAdd: name) { hasReservations throws(QueueError) in
             try engine.add(operations, hasReservations: hasReservations)
-        }
-    }
-
-    /// Adds a closure as soon as the queue has space for it.
-    ///
-    /// - Parameters:
-    ///   - priority: The priority of the closure in the queue. The default is `.normal`.
-    ///   - name: The name of the closure, for example for diagrams. The default is `nil`, which uses the name
-    ///     "closure".
-    ///   - body: The closure to run on one of the package's threads.
-    /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
-    ///   code is `cancelled`.
-    public func addWhenThereIsRoom(
-        priority: Operation.QueuePriority = .normal, name: String? = nil, _ body: @escaping @Sendable () -> Void
-    ) async throws(QueueError) {
-        try await engine.whenThereIsRoom(for: 1, toAdd: name ?? "A closure") { hasReservation throws(QueueError) in
-            try engine.add(closure: body, level: QueueLevel(priority), name: name, hasReservation: hasReservation)
-        }
-    }
-
-    /// Creates an operation with a closure and adds the operation as soon as the queue has space for it.
-    ///
-    /// If the operation fails, the queue can call the closure to create another operation. See ``add(remaking:)``.
-    ///
-    /// - Parameter make: A closure that creates a new operation each time it is called.
-    /// - Returns: The operation that was added.
-    /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
-    ///   code is `cancelled`.
-    @discardableResult
-    public func addWhenThereIsRoom<Made: ManagedOperation>(
-        remaking make: @escaping @Sendable () -> Made
-    ) async throws(QueueError) -> Made {
-        let operation = make(), details = EntryDetails(remake: make)
-        try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) { hasReservation throws(QueueError) in
-            try engine.add(operation, details: details, hasReservation: hasReservation)
-        }
-        return operation
-    }
-
-    /// Adds an operation that runs while the queue runs nothing else, as soon as the queue has space for the operation.
-    ///
-    /// The operation waits for the operations and closures that were added before the queue had space for it. See
-    /// `addBarrier`.
-    ///
-    /// - Parameter operation: An operation that has not started and is not in a queue or a group.
-    /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
-    ///   code is `cancelled`.
-    public func addBarrierWhenThereIsRoom(_ operation: ManagedOperation) async throws(QueueError) {
-        try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) { hasReservation throws(QueueError) in
-            try engine.add(operation, isBarrier: true, hasReservation: hasReservation)
-        }
-    }
-
-    /// Adds a closure that runs while the queue runs nothing else, as soon as the queue has space for the closure.
-    ///
-    /// The closure waits for the operations and closures that were added before the queue had space for it.
-    ///
-    /// - Parameter body: The closure to run on one of the package's threads.
-    /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
-    ///   code is `cancelled`.
-    public func addBarrierWhenThereIsRoom(_ body: @escaping @Sendable () -> Void) async throws(QueueError) {
-        try await engine.whenThereIsRoom(for: 1, toAdd: "A closure") { hasReservation throws(QueueError) in
-            try engine.add(closure: body, level: .normal, isBarrier: true, hasReservation: hasReservation)
-        }
-    }
-
-    /// Adds operations that run one after another in the order of the array, as soon as the queue has space for all of
-    /// them.
-    ///
-    /// - Parameters:
-    ///   - operations: The operations in the chain.
-    ///   - rule: The rule that applies if an operation in the chain fails or is canceled. The default is
-    ///     ``ChainRule/stopAtFailure``.
-    /// - Throws: A ``QueueError`` for the same reasons as ``addChain(_:_:)``. The code is `full` if there are more
-    ///   operations than the capacity of the queue. If the calling task is canceled while it waits, the code is
-    ///   `cancelled`.
-    public func addChainWhenThereIsRoom(
-        _ operations: [ManagedOperation], _ rule: ChainRule = .stopAtFailure
-    ) async throws(QueueError) {
-        let count = operations.count
-        let name = "A chain of \(count) operations"
-        try await engine.whenThereIsRoom(for: count, toAdd: name) { hasReservations throws(QueueError) in
-            try addChain(operations, rule, hasReservations: hasReservations)
         }
     }
 }

@@ -336,36 +336,6 @@ extension QueueManager {
             try add(operation)
         }
     }
-
-    /// Adds an operation with a key as soon as the queue has space and ensures that only one operation with this key
-    /// runs at a time.
-    ///
-    /// This method works like ``addUnique(_:key:policy:)``. The policy applies to the operations that exist when the
-    /// queue has space.
-    ///
-    /// - Parameters:
-    ///   - operation: The operation to add.
-    ///   - key: Any hashable value. The key applies only to this queue.
-    ///   - policy: The policy that decides which operation runs.
-    /// - Returns: `false` if the queue kept an existing operation and the new operation has ended with a cancellation;
-    ///   otherwise, `true`.
-    /// - Throws: A ``QueueError`` for the same reasons as ``addUnique(_:key:policy:)``. If the calling task is canceled
-    ///   while it waits, the code is `cancelled`.
-    @discardableResult
-    public func addUniqueWhenThereIsRoom(
-        _ operation: ManagedOperation, key: some Hashable & Sendable, policy: UniqueWorkPolicy
-    ) async throws(QueueError) -> Bool {
-        let key = UniqueWorkKey(key)
-        return try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) {
-            hasReservation throws(QueueError) in
-            var isReservationLeft = hasReservation
-            defer { if isReservationLeft { engine.releaseReservations(1) } }
-            return try engine.uniqueWork.add(operation, key, policy, queue: engine.name) { () throws(QueueError) in
-                isReservationLeft = false
-                try engine.add(operation, hasReservation: hasReservation)
-            }
-        }
-    }
 }
 
 extension CancellationCause.Code {

@@ -332,7 +332,7 @@ extension CommonOperationMembers {
 
     /// The moment at which an operation with the key of ``throttle`` may begin next, or `nil` if it may begin now.
     ///
-    /// The moment is a time on the clock of the rule's ``ThrottleRule/registry``. While an operation with the key runs,
+    /// The moment is a time on the clock of the rule's ``OperationThrottle``. While an operation with the key runs,
     /// the value is ``OperationInstant/distantFuture``. The value is also `nil` if the operation has no throttle rule.
     public var nextRun: OperationInstant? { operation.throttle.flatMap { $0.registry.nextRun(of: $0.key) } }
 }

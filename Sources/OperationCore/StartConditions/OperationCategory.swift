@@ -44,10 +44,10 @@ public final class OperationCategory: Sendable {
     }
 
     /// The operations that currently hold the category, in the order in which they acquired it.
-    public var holders: [ManagedOperation] { CategoryRegistry.holders(of: self) }
+    package var holders: [ManagedOperation] { CategoryRegistry.holders(of: self) }
 
     /// The number of operations that currently wait for the category.
-    public var waitingCount: Int { CategoryRegistry.waitingCount(for: self) }
+    package var waitingCount: Int { CategoryRegistry.waitingCount(for: self) }
 
     /// The operations that wait for the category, in the order in which they arrived.
     package var waiters: [ManagedOperation] { CategoryRegistry.waiters(for: self) }

@@ -66,29 +66,11 @@ public struct OperationCondition: Sendable {
     /// Evaluates the condition in the current task and returns the verdict.
     ///
     /// - Parameter context: The information about the operation.
-    public func evaluate(_ context: Context) async -> Verdict { await evaluator(context) }
+    package func evaluate(_ context: Context) async -> Verdict { await evaluator(context) }
 }
 
 // Combined conditions. To combine many, use `all` and `any`, which need no nesting.
 extension OperationCondition {
-    /// Returns a condition that is satisfied if both this condition and another condition are satisfied.
-    ///
-    /// If this condition fails, the other condition is not evaluated.
-    ///
-    /// - Parameter other: The condition that is evaluated second.
-    public func and(_ other: OperationCondition) -> OperationCondition {
-        .all([self, other], name: "\(name) and \(other.name)")
-    }
-
-    /// Returns a condition that is satisfied if this condition or another condition is satisfied.
-    ///
-    /// If this condition is satisfied, the other condition is not evaluated.
-    ///
-    /// - Parameter other: The condition that is evaluated second.
-    public func or(_ other: OperationCondition) -> OperationCondition {
-        .any([self, other], name: "\(name) or \(other.name)")
-    }
-
     /// Returns a condition that is satisfied if another condition fails.
     ///
     /// - Parameter other: The condition to negate.
@@ -147,11 +129,5 @@ extension OperationCondition {
             return .failed("\(dependency.displayName) \(end)")
         }
         return .satisfied
-    }
-
-    /// A condition that is satisfied if no dependency of the operation was canceled, even if one failed.
-    public static let noDependencyCancelled = OperationCondition("no dependency was canceled") { context in
-        let cancelled = context.dependencies.first(where: \.isCancelled)
-        return cancelled.map { .failed("\($0.displayName) was canceled") } ?? .satisfied
     }
 }

@@ -27,7 +27,7 @@ public final class OperationThrottle: Sendable {
     public static let shared = OperationThrottle()
 
     /// The clock that measures the intervals.
-    public let clock: any OperationClock
+    package let clock: any OperationClock
     private let state = Locked(State())
 
     /// Creates a throttle with its own keys and clock, for example for a test with a manual clock.
@@ -41,7 +41,7 @@ public final class OperationThrottle: Sendable {
     ///
     /// While an operation with the key runs, the method returns ``OperationInstant/distantFuture``.
     ///
-    /// - Parameter key: The key of the operations, as in ``ThrottleRule/key``.
+    /// - Parameter key: The key of the operations, as in ``ThrottleRule``.
     public func nextRun(of key: String) -> OperationInstant? {
         let now = clock.now
         return state.withLock { $0.machine.nextRun(of: key, now: now) }
@@ -49,15 +49,15 @@ public final class OperationThrottle: Sendable {
 
     /// Returns the operation with a key that is running or about to run, or `nil` if there is none.
     ///
-    /// - Parameter key: The key of the operations, as in ``ThrottleRule/key``.
-    public func runner(of key: String) -> ManagedOperation? {
+    /// - Parameter key: The key of the operations, as in ``ThrottleRule``.
+    package func runner(of key: String) -> ManagedOperation? {
         state.withLock { $0.machine.runner(of: key) }?.operation
     }
 
     /// Returns the number of operations that wait until the throttle lets an operation with the key begin.
     ///
-    /// - Parameter key: The key of the operations, as in ``ThrottleRule/key``.
-    public func waitingCount(of key: String) -> Int { state.withLock { $0.machine.waiting(for: key).count } }
+    /// - Parameter key: The key of the operations, as in ``ThrottleRule``.
+    package func waitingCount(of key: String) -> Int { state.withLock { $0.machine.waiting(for: key).count } }
 
     /// The operations that wait for the key, in the order in which they will run.
     package func waiters(of key: String) -> [ManagedOperation] {
@@ -151,16 +151,16 @@ public struct ThrottleRule: Sendable {
     }
 
     /// The key of all operations that must not run at the same time.
-    public let key: String
+    package let key: String
     /// The minimum time from the end of this operation to the beginning of the next operation with the key.
     ///
     /// A negative interval is treated as zero. If the interval is zero, the rule only prevents operations with the same
     /// key from running at the same time.
-    public let interval: Duration
+    package let interval: Duration
     /// The value that determines how OperationKit handles the operation if it would begin too early.
-    public let early: Early
+    package let early: Early
     /// The throttle that records the executions for the key.
-    public let registry: OperationThrottle
+    package let registry: OperationThrottle
 
     /// Creates a rule for all operations with the same key.
     ///

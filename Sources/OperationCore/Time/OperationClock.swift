@@ -130,7 +130,7 @@ extension Duration {
 /// clock calls each closure on a global queue.
 public final class SystemClock: OperationClock {
     /// The only instance of the clock.
-    public static let shared = SystemClock()
+    package static let shared = SystemClock()
 
     private let heap = Locked(TimerHeap<@Sendable () -> Void>())
     private let queue = DispatchQueue(label: "OperationKit.SystemClock")

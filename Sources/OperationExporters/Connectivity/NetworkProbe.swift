@@ -61,10 +61,7 @@ public struct NetworkProbe: Sendable {
     /// - All other responses prove nothing about the network.
     public var judge: @Sendable (ResponseHead) -> Verdict
     /// A closure that returns a random number from 0 to 1, which the monitor uses to vary each interval.
-    ///
-    /// The default closure returns a new random number for each call. The monitor can call the closure on any thread.
-    /// Replace this closure only in tests.
-    public var chance: @Sendable () -> Double = { .random(in: 0..<1) }
+    package var chance: @Sendable () -> Double = { .random(in: 0..<1) }
 
     /// Creates options for a probe that sends requests to a URL.
     ///

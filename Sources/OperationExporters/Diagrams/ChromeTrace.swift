@@ -50,7 +50,7 @@ extension QueueRecord {
         var figures = [
             "waited for dependencies": "\(run.waitingForDependencies)", "held": "\(run.held)",
             "waited for a slot": "\(run.waitingForPlace)", "executed": "\(executing)",
-            "slack": slack.map { "\($0)" } ?? "unknown", "ended": run.ending?.rawValue ?? "not yet",
+            "slack": slack.map { "\($0)" } ?? "unknown", "ended": run.ending.map { "\($0)" } ?? "not yet",
         ]
         if let delay = run.handlerDelay { figures["time until its handler ran"] = "\(delay)" }
         // The bar ends two nanoseconds early. Otherwise, rounding can make a viewer nest the next bar of the track in

@@ -7,19 +7,19 @@ import OperationCore
 /// A graph that shows the operations in a queue and their dependencies at one moment.
 public struct QueueGraph: Sendable {
     /// A node that represents an operation or a closure.
-    public struct Node: Sendable, Identifiable {
+    package struct Node: Sendable, Identifiable {
         /// The index of the node in ``QueueGraph/nodes``.
-        public let id: Int
+        package let id: Int
         /// The name of the operation.
-        public let name: String
+        package let name: String
         /// The state of the operation in the queue, or `nil` if it is not in the queue.
-        public let state: QueueEntry.State?
+        package let state: QueueEntry.State?
         /// A Boolean value that indicates whether the operation has ended.
-        public let hasEnded: Bool
+        package let hasEnded: Bool
         /// The reason why a running operation waits without a slot, or `nil` if the operation does not wait.
-        public let waitReason: WaitReason?
+        package let waitReason: WaitReason?
         /// The ID of the node that represents the operation's group, or `nil` if the operation is not in a group.
-        public internal(set) var group: Node.ID?
+        package internal(set) var group: Node.ID?
 
         package init(
             id: Int, name: String, state: QueueEntry.State?, hasEnded: Bool, waitReason: WaitReason? = nil,
@@ -35,11 +35,11 @@ public struct QueueGraph: Sendable {
     }
 
     /// A dependency between two operations.
-    public struct Edge: Sendable, Hashable {
+    package struct Edge: Sendable, Hashable {
         /// The ID of the node whose operation must end before the downstream operation begins.
-        public let upstream: Node.ID
+        package let upstream: Node.ID
         /// The ID of the node whose operation waits for the upstream operation.
-        public let downstream: Node.ID
+        package let downstream: Node.ID
 
         package init(upstream: Node.ID, downstream: Node.ID) {
             self.upstream = upstream
@@ -48,13 +48,13 @@ public struct QueueGraph: Sendable {
     }
 
     /// The name of the queue.
-    public let queue: String
+    package let queue: String
     /// The nodes of the graph, beginning with the operations in the queue.
-    public let nodes: [Node]
+    package let nodes: [Node]
     /// The dependencies between the nodes.
-    public let edges: [Edge]
+    package let edges: [Edge]
     /// The number of entries that the graph omits because the queue has more entries than the graph's limit.
-    public let omittedCount: Int
+    package let omittedCount: Int
 
     package init(queue: String, nodes: [Node], edges: [Edge], omittedCount: Int = 0) {
         self.queue = queue
@@ -207,10 +207,10 @@ extension QueueGraph.Node {
         "ended": "#b7e1b0", "outside": "#ffffff",
     ]
 
-    fileprivate var style: String { state?.rawValue ?? (hasEnded ? "ended" : "outside") }
+    fileprivate var style: String { state.map { "\($0)" } ?? (hasEnded ? "ended" : "outside") }
     fileprivate var colour: String { Self.colours[style] ?? "#ffffff" }
     fileprivate var standing: String {
-        let place = state?.rawValue ?? (hasEnded ? "ended" : group == nil ? "not in this queue" : "in its group")
+        let place = state.map { "\($0)" } ?? (hasEnded ? "ended" : group == nil ? "not in this queue" : "in its group")
         return waitReason.map { "\(place), \($0)" } ?? place
     }
 }

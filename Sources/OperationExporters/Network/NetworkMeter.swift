@@ -49,24 +49,24 @@ public final class NetworkMeter: NetworkObserver {
     }
 
     /// A value of a metric with the labels that identify it.
-    public struct Sample: Sendable, Hashable {
+    package struct Sample: Sendable, Hashable {
         /// The name of the metric.
-        public let name: String
+        package let name: String
         /// The labels of the sample, in order.
-        public let labels: [Label]
+        package let labels: [Label]
         /// The value of the sample.
-        public let value: Double
+        package let value: Double
 
         /// Returns the value of the label with the given name, or `nil` if the sample does not have this label.
-        public subscript(label: String) -> String? { labels.first { $0.name == label }?.value }
+        package subscript(label: String) -> String? { labels.first { $0.name == label }?.value }
     }
 
     /// A label that distinguishes a sample from other samples of the same metric.
-    public struct Label: Sendable, Hashable {
+    package struct Label: Sendable, Hashable {
         /// The name of the label.
-        public let name: String
+        package let name: String
         /// The value of the label, without escaping.
-        public let value: String
+        package let value: String
     }
 
     private struct State {
@@ -128,7 +128,7 @@ public final class NetworkMeter: NetworkObserver {
     }
 
     /// The current samples of all metrics, grouped by metric.
-    public var samples: [Sample] { families.flatMap(\.samples) }
+    package var samples: [Sample] { families.flatMap(\.samples) }
 
     /// The current samples of all metrics in version 0.0.4 of the Prometheus text format.
     public var text: String { MeterText.text(of: families) }

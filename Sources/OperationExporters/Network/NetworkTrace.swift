@@ -98,7 +98,7 @@ public final class NetworkTrace: NetworkObserver {
     ///
     /// - Parameter records: The queue records to include, from `queue.record`.
     /// - Throws: An error from the JSON encoder.
-    public func chromeTrace(with records: [QueueRecord]) throws -> Data {
+    package func chromeTrace(with records: [QueueRecord]) throws -> Data {
         try Self.json(of: state.withLock { $0.operations }.values, records)
     }
 

@@ -17,7 +17,7 @@ public final class FileChecksumOperation: FileOperation<FileChecksum>, @unchecke
     /// The URL of the file to read.
     public let url: URL
     /// The checksum algorithm.
-    public let algorithm: ChecksumAlgorithm
+    package let algorithm: ChecksumAlgorithm
 
     /// Creates an operation that computes the checksum of a file.
     ///

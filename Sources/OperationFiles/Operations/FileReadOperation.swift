@@ -20,7 +20,7 @@ public final class FileReadOperation: FileOperation<Data>, @unchecked Sendable {
     /// The URL of the file to read.
     public let url: URL
     /// The options that determine the range and the maximum size of the data.
-    public let options: FileReadOptions
+    package let options: FileReadOptions
 
     /// Creates an operation that reads a file.
     ///

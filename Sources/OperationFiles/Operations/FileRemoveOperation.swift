@@ -25,8 +25,8 @@ public final class FileRemoveOperation: FileOperation<Bool>, @unchecked Sendable
     public let url: URL
     /// A Boolean value that indicates whether the operation also succeeds if the item does not exist.
     ///
-    /// The default is `false`. In this case, the operation fails with the code `notFound` if the item does not exist.
-    public let ignoresMissing: Bool
+    /// The default is `false`, which makes the operation fail with the code `notFound`.
+    package let ignoresMissing: Bool
 
     /// Creates an operation that removes the item at a URL.
     ///

@@ -31,7 +31,7 @@ public final class FileCopyOperation: FileOperation<URL>, @unchecked Sendable {
     /// This URL is also the result of the operation.
     public let destination: URL
     /// The options for the copy operation.
-    public let options: FileTransferOptions
+    package let options: FileTransferOptions
 
     /// Creates an operation that copies a file, a link or a directory.
     ///
@@ -90,7 +90,7 @@ public final class FileMoveOperation: FileOperation<URL>, @unchecked Sendable {
     /// This URL is also the result of the operation.
     public let destination: URL
     /// The options for the move operation.
-    public let options: FileTransferOptions
+    package let options: FileTransferOptions
 
     /// Creates an operation that moves a file, a link or a directory.
     ///

@@ -31,7 +31,7 @@ public final class FileWriteOperation: FileOperation<URL>, @unchecked Sendable {
     /// This URL is also the result of the operation.
     public let url: URL
     /// The options for the write operation.
-    public let options: FileWriteOptions
+    package let options: FileWriteOptions
     private let content: Locked<Data>
 
     /// Creates an operation that writes a file.

@@ -70,7 +70,7 @@ public struct AuthenticationOptions: Sendable {
     /// The pace at which paused operations resume after the authenticator gets a new credential.
     ///
     /// The default is ``PostponementPace/standard``.
-    public var pace = PostponementPace.standard
+    package var pace = PostponementPace.standard
     /// A closure that the authenticator calls with each authentication event, in the order of the events, on a serial
     /// queue.
     ///
@@ -100,7 +100,7 @@ public struct AuthenticationOptions: Sendable {
     var areEventsWanted: Bool { eventHandler != nil || !mainActorEventHandlers.isEmpty }
 
     /// Options with the default values.
-    public static let standard = AuthenticationOptions()
+    package static let standard = AuthenticationOptions()
 
     /// Returns whether an error leaves the validity of the credential open.
     ///
@@ -199,7 +199,7 @@ public final class Authenticator<Credential: Sendable>: Sendable {
     ///     that does not depend on the waiting operations. Network operations that you create within the closure do not
     ///     wait for this refresh. If the closure is `nil`, operations wait until you call ``set(_:)``.
     public init(
-        _ credential: Credential? = nil, options: AuthenticationOptions = .standard,
+        _ credential: Credential? = nil, options: AuthenticationOptions = AuthenticationOptions(),
         lifetime: @escaping @Sendable (Credential) -> Duration? = { _ in nil },
         apply: @escaping @Sendable (Credential, NetworkRequest) throws -> NetworkRequest,
         refresh: (@Sendable (Credential?) async throws -> Credential)?
@@ -240,7 +240,7 @@ public final class Authenticator<Credential: Sendable>: Sendable {
     public var postponed: [any AnyNetworkOperation] { realm.postponed }
 
     /// The number of operations that wait for a credential.
-    public var postponedCount: Int { realm.postponedCount }
+    package var postponedCount: Int { realm.postponedCount }
 }
 
 /// An event that describes a change in the state of an authenticator's credential.

@@ -38,7 +38,7 @@ public final class PostponedOperations: Sendable {
     }
 
     /// A phrase that describes the event for which the operations wait, such as "until it is paid".
-    public let reason: String
+    package let reason: String
     private let rule: @Sendable (FailedAttempt) -> Bool
     private let state = Locked((entries: ForgettingList<Entry>(), last: UInt64(0)))
 
@@ -59,7 +59,7 @@ public final class PostponedOperations: Sendable {
     }
 
     /// The number of paused operations.
-    public var count: Int { state.withLock { $0.entries.count } }
+    package var count: Int { state.withLock { $0.entries.count } }
 
     /// Resumes all paused operations, in the order in which they were paused, so that each operation sends its request
     /// again.
@@ -176,24 +176,24 @@ extension AnyNetworkOperation {
 }
 
 /// The pace at which operations resume after a pause.
-public struct PostponementPace: Sendable, Hashable {
+package struct PostponementPace: Sendable, Hashable {
     /// The number of operations that resume together, which is at least 1.
-    public let count: Int
+    package let count: Int
     /// The time after which the next ``count`` operations resume.
-    public let interval: Duration
+    package let interval: Duration
 
     /// Creates a pace from a number of operations that resume together and an interval.
     ///
     /// - Parameters:
     ///   - count: The number of operations that resume together. A value less than 1 is treated as 1.
     ///   - interval: The time after which the next operations resume.
-    public init(_ count: Int, every interval: Duration) {
+    package init(_ count: Int, every interval: Duration) {
         self.count = max(count, 1)
         self.interval = max(interval, .zero)
     }
 
     /// A pace that resumes 50 operations immediately and 50 more operations every 50 milliseconds.
-    public static let standard = PostponementPace(50, every: .milliseconds(50))
+    package static let standard = PostponementPace(50, every: .milliseconds(50))
     /// A pace that resumes all operations immediately.
-    public static let atOnce = PostponementPace(.max, every: .zero)
+    package static let atOnce = PostponementPace(.max, every: .zero)
 }

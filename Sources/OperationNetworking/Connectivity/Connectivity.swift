@@ -12,7 +12,7 @@ public struct Connectivity: Sendable, Hashable {
     /// A status that indicates whether requests can leave this device.
     ///
     /// Future versions will not add cases.
-    public enum Status: String, Sendable, Hashable {
+    public enum Status: Sendable, Hashable {
         /// The network is available.
         case satisfied
         /// The network is unavailable, and requests would fail.
@@ -62,7 +62,7 @@ public struct Connectivity: Sendable, Hashable {
 extension Connectivity: CustomStringConvertible {
     /// A line of text that contains the status and the other known properties.
     public var description: String {
-        var parts = [status.rawValue]
+        var parts = ["\(status)"]
         if !interfaces.isEmpty { parts.append("via " + interfaces.map(\.description).joined(separator: ", ")) }
         if isExpensive == true { parts.append("expensive") }
         if isConstrained == true { parts.append("constrained") }
@@ -107,7 +107,7 @@ extension Connectivity {
 /// }
 /// ```
 ///
-/// ``SystemConnectivity/shared`` uses the system's network information. `ProbeMonitor` sends requests to a server.
+/// ``SystemConnectivity`` uses the system's network information. `ProbeMonitor` sends requests to a server.
 /// `CombinedConnectivity` combines both monitors. To implement your own monitor, use a ``ConnectivityBoard`` to store
 /// the monitor's state.
 public protocol ConnectivityMonitor: AnyObject, Sendable {
@@ -140,22 +140,6 @@ extension ConnectivityMonitor {
             continuation.onTermination = { _ in observation.cancel() }
         }
     }
-}
-
-/// An error that explains why a monitor has no information about the network, and how to fix the problem.
-public struct ConnectivityMonitorError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The value of `errno` that describes the failed system call.
-    public let number: Int32
-    /// A message for the user that describes the problem and its solution.
-    public let message: String
-
-    init(_ number: Int32, _ message: String) {
-        self.number = number
-        self.message = message
-    }
-
-    /// A description of the error, which is the same as ``message``.
-    public var description: String { message }
 }
 
 /// A token that ends the observation of a monitor when you cancel or release the token.
@@ -297,16 +281,17 @@ public final class ConnectivityBoard: Sendable {
 /// The information comes from netlink on Linux and from `NWPathMonitor` on Apple platforms.
 ///
 /// On watchOS and on other platforms, the status is always ``Connectivity/Status/unknown``, so operations send their
-/// requests without waiting. Policies that do not specify a monitor use the ``shared`` instance.
+/// requests without waiting. Policies that do not specify a monitor use ``ConnectivityMonitor/system``.
 public final class SystemConnectivity: ConnectivityMonitor {
     /// The shared instance, which starts to observe the network on first access.
-    public static let shared = SystemConnectivity()
+    package static let shared = SystemConnectivity()
+    fileprivate static let sharedForAnyRoute = SystemConnectivity(needsDefaultRoute: false)
 
     private let monitor: any ConnectivityMonitor
 
-    private init() {
+    private init(needsDefaultRoute: Bool = true) {
         #if os(Linux)
-            monitor = NetlinkMonitor()
+            monitor = NetlinkMonitor(needsDefaultRoute ? .defaultRoute : .anyRoute)
         #elseif canImport(Network) && !os(watchOS)
             monitor = PathMonitor()
         #else
@@ -317,8 +302,9 @@ public final class SystemConnectivity: ConnectivityMonitor {
     /// The current state of the network.
     public var connectivity: Connectivity { monitor.connectivity }
 
-    /// The error that explains why the monitor has no current network information, or `nil` if there is no error.
-    public var failure: ConnectivityMonitorError? {
+    /// A message that explains why the monitor has no current network information and how to fix the problem, or `nil`
+    /// if the monitor has the information.
+    public var failure: String? {
         #if os(Linux)
             (monitor as? NetlinkMonitor)?.failure
         #else
@@ -337,6 +323,12 @@ public final class SystemConnectivity: ConnectivityMonitor {
 extension ConnectivityMonitor where Self == SystemConnectivity {
     /// The shared monitor that uses the system's network information.
     public static var system: SystemConnectivity { .shared }
+
+    /// A shared monitor for networks without internet access, for example in a laboratory.
+    ///
+    /// On Linux, the network is available if the system has a route to any other computer, even without a default
+    /// route. On other platforms, the monitor works like ``system``.
+    public static var anyRoute: SystemConnectivity { .sharedForAnyRoute }
 }
 
 #if !os(Linux) && (!canImport(Network) || os(watchOS))
@@ -359,13 +351,13 @@ extension ConnectivityMonitor where Self == SystemConnectivity {
     ///
     /// The monitor is not available on watchOS. On a physical watch, `NWPathMonitor` reports to most apps that there is
     /// no network, even though requests succeed (see Apple's technical note TN3135).
-    public final class PathMonitor: ConnectivityMonitor, @unchecked Sendable {
+    package final class PathMonitor: ConnectivityMonitor, @unchecked Sendable {
         // Sendable: the monitor is complete after `init`, and canceling it is safe on any thread.
         private let board = ConnectivityBoard(.unknown)
         private let monitor: NWPathMonitor
 
         /// Creates a monitor that observes all network interfaces.
-        public init() {
+        package init() {
             monitor = NWPathMonitor()
             monitor.pathUpdateHandler = { [board] path in board.write(Connectivity(path)) }
             monitor.start(queue: DispatchQueue(label: "OperationKit.PathMonitor"))
@@ -374,12 +366,12 @@ extension ConnectivityMonitor where Self == SystemConnectivity {
         deinit { monitor.cancel() }
 
         /// The current state of the network.
-        public var connectivity: Connectivity { board.connectivity }
+        package var connectivity: Connectivity { board.connectivity }
 
         /// Calls a closure with the current state of the network, and again whenever the state changes.
         ///
         /// The first call happens within this method. Later calls happen on the monitor's queue.
-        public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
+        package func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
             board.observe(for: self, body)
         }
     }

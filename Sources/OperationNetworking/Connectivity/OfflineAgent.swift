@@ -178,7 +178,7 @@ public final class OfflineWaiting: Sendable {
     public static let shared = OfflineWaiting()
 
     /// The monitor that reports whether the network is available.
-    public let monitor: any ConnectivityMonitor
+    package let monitor: any ConnectivityMonitor
     private let clock: any OperationClock
     private let chance: @Sendable () -> Double
     private let state: Locked<State>

@@ -97,7 +97,7 @@ public struct OfflinePolicy: Sendable {
 
     /// Returns a Boolean value that indicates whether the host of a request is this device, so that the request does
     /// not require the network.
-    public static func staysHere(_ request: NetworkRequest) -> Bool {
+    package static func staysHere(_ request: NetworkRequest) -> Bool {
         let host = request.origin.place.host
         if host == "localhost" || host.hasSuffix(".localhost") { return true }
         return host == "::1" || host.hasPrefix("127.") && HostName.isIPv4(host)
@@ -118,9 +118,9 @@ public struct OfflinePolicy: Sendable {
 /// A rule that matches one error code that an unavailable network can cause.
 public struct OfflineRule: Sendable, Hashable {
     /// The error code that the rule matches.
-    public let code: NetworkError.Code
+    package let code: NetworkError.Code
     /// A sentence that explains how an unavailable network causes the error.
-    public let reason: String
+    package let reason: String
 
     /// Creates a rule that matches errors with the given code.
     ///

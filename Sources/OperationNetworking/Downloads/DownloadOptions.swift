@@ -215,9 +215,9 @@ extension DownloadedFile {
 }
 
 /// The number of bytes that a download has received and the number that it expects.
-public struct DownloadProgress: Sendable, Hashable {
+package struct DownloadProgress: Sendable, Hashable {
     /// The number of bytes in the partial file, including the bytes of an earlier, incomplete download.
-    public let received: Int64
+    package let received: Int64
     /// The length of the complete file, in bytes, or `nil` if it is not known.
-    public let total: Int64?
+    package let total: Int64?
 }

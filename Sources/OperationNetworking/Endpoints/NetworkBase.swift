@@ -135,9 +135,9 @@ public struct NetworkBase: Sendable {
     /// - Parameters:
     ///   - url: The URL of the service.
     ///   - setUp: A closure that changes the settings. The initializer calls the closure on the current thread before
-    ///     it returns.
-    public init(_ url: URL, _ setUp: (inout NetworkBase) -> Void) {
-        self.init(url)
+    ///     it returns. The default closure changes nothing.
+    public init(_ url: URL, _ setUp: (inout NetworkBase) -> Void = { _ in }) {
+        self.url = url
         setUp(&self)
     }
 
@@ -221,7 +221,7 @@ public struct NetworkBase: Sendable {
         _ query: [String: (any Sendable)?], to known: String?
     ) throws(NetworkError) -> String? {
         do {
-            let text = try formEncoder.encode(query.mapValues { $0 as Any? })
+            let text = try formEncoder.text(of: query.mapValues { $0 as Any? })
             // A query of only `nil` values encodes to an empty text.
             if text.isEmpty { return known }
             return (known.map { $0.isEmpty ? "" : "\($0)&" } ?? "") + text

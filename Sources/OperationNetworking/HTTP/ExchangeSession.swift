@@ -17,12 +17,11 @@ import Synchronization
 /// func makeSession(over transport: any NetworkSession) -> ExchangeSession {
 ///     var configuration = ExchangeConfiguration()
 ///     configuration.cookies = CookieJar()
-///     configuration.limits.bodyBytes = 10 << 20
+///     configuration.maximumBodyBytes = 10 << 20
 ///     configuration.challenges = ChallengePolicy { question in
 ///         // Other servers, for example after a redirect, get no credential.
-///         guard question.space.origin.host == "example.com",
-///             question.space.origin.isSecure,
-///             question.refused.isEmpty
+///         guard question.url.host() == "example.com",
+///             question.url.scheme == "https", question.refused.isEmpty
 ///         else { return nil }
 ///         return .password(user: "anna", password: "secret")
 ///     }
@@ -35,9 +34,9 @@ import Synchronization
 /// own `Cookie` or `Authorization` header, the session does not replace the header.
 public final class ExchangeSession: NetworkSession {
     /// The transport session, which sends the requests.
-    public let transport: any NetworkSession
+    package let transport: any NetworkSession
     /// The configuration of the session's redirects, authentication, cookies, cache and limits.
-    public let configuration: ExchangeConfiguration
+    package let configuration: ExchangeConfiguration
     private let memory = Locked(ProofMemory())
     #if canImport(FoundationNetworking)
         /// Whether cookies are lost, because there is no jar and the cookies of a `URLSession` are not used on Linux.
@@ -149,11 +148,15 @@ public struct ExchangeConfiguration: Sendable {
     ///
     /// The default is `nil`, which disables caching.
     public var cache: HTTPCache?
-    /// The limits on the size of the responses that the session accepts.
+    /// The maximum size of a response body after decompression, in bytes.
     ///
-    /// By default, the response headers can have up to 64 KiB, a body can expand to 100 times its size, and the size of
-    /// a body is not limited.
-    public var limits = ExchangeLimits()
+    /// The default is `nil`, which does not limit the size.
+    public var maximumBodyBytes: Int64? {
+        get { limits.bodyBytes }
+        set { limits.bodyBytes = newValue }
+    }
+    /// The limits on the size of the responses that the session accepts.
+    package var limits = ExchangeLimits()
     /// The limit on the number of requests that the session sends in a period of time.
     ///
     /// The default is `nil`, which does not limit the requests.
@@ -173,7 +176,7 @@ public struct ExchangeConfiguration: Sendable {
     /// A closure that returns the current date, which the session uses to calculate the age of responses.
     ///
     /// The session can call the closure on any thread. The default closure returns the system's current date.
-    public var now: @Sendable () -> Date = { Date() }
+    package var now: @Sendable () -> Date = { Date() }
 
     /// Creates a configuration with the default values.
     public init() {}
@@ -183,22 +186,22 @@ public struct ExchangeConfiguration: Sendable {
 ///
 /// If the ``TransferOptions`` of a request contain a lower limit for the headers or the expansion, the lower limit
 /// applies.
-public struct ExchangeLimits: Hashable, Sendable {
+package struct ExchangeLimits: Hashable, Sendable {
     /// The maximum size of the response headers, in bytes.
     ///
     /// The default is 64 KiB.
-    public var headerBytes = 64 << 10
+    package var headerBytes = 64 << 10
     /// The maximum size of a response body after decompression, in bytes.
     ///
     /// The default is `nil`, which does not limit the size.
-    public var bodyBytes: Int64?
+    package var bodyBytes: Int64?
     /// The maximum ratio between the size of a decompressed response body and the number of received bytes.
     ///
     /// The default is 100.
-    public var expansion = 100
+    package var expansion = 100
 
     /// Creates limits with the default values.
-    public init() {}
+    package init() {}
 
     /// Returns the options of a request with these limits applied.
     func narrowed(_ options: TransferOptions) -> TransferOptions {

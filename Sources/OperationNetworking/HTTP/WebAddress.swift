@@ -153,13 +153,13 @@ extension WebAddress {
 /// The origin of a URL, which consists of the scheme, host and port.
 public struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     /// The scheme of the URL, which is `http` or `https`.
-    public let scheme: String
+    package let scheme: String
     /// The host of the URL in lowercase, with non-ASCII characters encoded in Punycode (`xn--`).
     ///
     /// An IPv4 address consists of four decimal numbers. An IPv6 address is in brackets and in its shortest form.
-    public let host: String
+    package let host: String
     /// The port of the URL, or the default port of the scheme if the URL contains no port.
-    public let port: Int
+    package let port: Int
 
     init(scheme: String, host: String, port: Int) {
         self.scheme = scheme
@@ -174,7 +174,7 @@ public struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// A Boolean value that indicates whether connections to the origin are encrypted.
-    public var isSecure: Bool { scheme == "https" }
+    package var isSecure: Bool { scheme == "https" }
 
     /// The scheme, host and port in the form of a URL, without the default port of the scheme.
     public var description: String { URLAuthority.origin(scheme: scheme, host: host, port: port) }

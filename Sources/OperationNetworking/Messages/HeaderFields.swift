@@ -115,7 +115,7 @@ extension HeaderFields {
         }
 
         /// Returns a Boolean value that indicates whether the header has the given name, without regard to case.
-        public func isNamed(_ other: String) -> Bool {
+        package func isNamed(_ other: String) -> Bool {
             name.isSameHeaderName(as: other)
         }
     }

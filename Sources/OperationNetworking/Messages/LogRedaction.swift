@@ -14,7 +14,7 @@ import Foundation
 /// larger than 1 MiB.
 public struct LogRedaction: Sendable, Hashable {
     /// A Boolean value that indicates whether the log shows all values, including secrets.
-    public private(set) var keepsSecrets = false
+    package private(set) var keepsSecrets = false
     /// The names that are hidden in addition to the standard names, in lowercase.
     package private(set) var names: Set<String> = []
 
@@ -52,7 +52,7 @@ public struct LogRedaction: Sendable, Hashable {
 
     /// Returns a Boolean value that indicates whether the redaction hides the values of headers, form fields and JSON
     /// keys with the given name.
-    public func hides(_ name: String) -> Bool {
+    package func hides(_ name: String) -> Bool {
         guard !keepsSecrets else { return false }
         return !names.isEmpty && names.contains(Self.plain(name)) || SecretNames.contains(name)
     }

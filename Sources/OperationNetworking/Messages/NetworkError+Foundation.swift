@@ -9,7 +9,7 @@ import Foundation
 
 extension NetworkError {
     /// Creates a network error from a `URLSession` error.
-    public init(_ error: URLError) {
+    package init(_ error: URLError) {
         let kind = Self.kinds[error.code.rawValue] ?? Kind(.transferFailed, .receiving, "The transfer failed.")
         self.init(
             code: kind.code, phase: kind.phase, message: kind.message,

@@ -241,12 +241,7 @@ extension NetworkError {
         public let text: String
 
         /// Creates an underlying error from a domain, a number and a text.
-        ///
-        /// - Parameters:
-        ///   - domain: The source of the error, such as `libcurl`.
-        ///   - number: The number of the error in its domain.
-        ///   - text: The text of the error. The initializer replaces control characters and line breaks with spaces.
-        public init(domain: String, number: Int, text: String) {
+        package init(domain: String, number: Int, text: String) {
             self.domain = domain
             self.number = number
             self.text = text.printable()

@@ -349,7 +349,7 @@ public struct TransferOptions: Sendable, Hashable {
 /// If the number of requests to a host exceeds the session's limit, the session sends requests with a higher priority
 /// first. However, the session eventually sends every request. Over HTTP/2, the priority also determines the weight of
 /// the stream, which a server can use to order its responses.
-public struct TransferPriority: Sendable, Hashable, Comparable {
+public struct TransferPriority: Sendable, Hashable {
     /// The rank of the priority.
     ///
     /// The lowest rank is 0.
@@ -363,9 +363,6 @@ public struct TransferPriority: Sendable, Hashable, Comparable {
     public static let high = TransferPriority(rank: 2)
 
     static let count = 3
-
-    /// Returns a Boolean value that indicates whether the first priority is lower than the second priority.
-    public static func < (one: TransferPriority, other: TransferPriority) -> Bool { one.rank < other.rank }
 
     /// The weight of an HTTP/2 stream, from 1 to 256.
     ///

@@ -57,20 +57,10 @@ public struct RetryEvent: Sendable {
     public let deadlineLeft: Duration?
 
     /// The pause that the server requested with the `Retry-After` header, or `nil` if it did not request a pause.
-    public var retryAfter: Duration? { error.retryAfter }
+    package var retryAfter: Duration? { error.retryAfter }
 
     /// Creates a retry event, for testing code that handles events.
-    ///
-    /// - Parameters:
-    ///   - attempt: The number of the failed attempt, starting at 1.
-    ///   - error: The error with which the attempt failed.
-    ///   - pause: The pause before the next attempt. The default is `nil`, which means that no attempt follows.
-    ///   - reason: The reason for the decision.
-    ///   - rule: The rule of the retry policy that matches the failure. The default is `nil`.
-    ///   - budgetLeft: The number of retries that the budget currently allows. The default is `nil`.
-    ///   - timeLeft: The remaining time in ``RetryPolicy/window``. The default is `nil`.
-    ///   - deadlineLeft: The time until the operation's deadline or timeout. The default is `nil`.
-    public init(
+    package init(
         attempt: Int, error: NetworkError, pause: Duration? = nil, reason: RetryReason, rule: RetryRule? = nil,
         budgetLeft: Int? = nil, timeLeft: Duration? = nil, deadlineLeft: Duration? = nil
     ) {
@@ -167,15 +157,15 @@ public struct RetryRule: Sendable, Hashable {
     /// A Boolean value that indicates whether the rule matches failures that an overloaded server causes.
     ///
     /// The default is `false`. If the value is `true`, the longer pauses of ``Retry/throttledBackoff`` apply.
-    public var isThrottling = false
+    package var isThrottling = false
     /// The maximum number of times that the rule applies to an operation.
     ///
     /// The default is `nil`, which applies the rule up to the maximum number of attempts.
-    public var limit: Int?
+    package var limit: Int?
     /// A Boolean value that indicates whether the rule applies only to requests with an `Idempotency-Key` header.
     ///
     /// The default is `false`.
-    public var needsKey = false
+    package var needsKey = false
 
     /// Creates a rule that matches responses with the given status code.
     ///
@@ -214,7 +204,7 @@ public struct RetryRule: Sendable, Hashable {
     }
 
     /// Returns a Boolean value that indicates whether the rule matches an error.
-    public func matches(_ error: NetworkError) -> Bool {
+    package func matches(_ error: NetworkError) -> Bool {
         switch subject {
         case .status(let status): error.code == .unacceptableStatus && error.status == status
         case .failure(let code): error.code == code
@@ -274,7 +264,7 @@ public struct IdempotencyKey: Sendable, Hashable, CustomStringConvertible {
     static let field = "Idempotency-Key"
 
     /// The text of the key, which is the value of the `Idempotency-Key` header.
-    public let text: String
+    package let text: String
 
     /// Creates a key from a string, for example from a key that you stored on disk.
     public init(_ text: String) {

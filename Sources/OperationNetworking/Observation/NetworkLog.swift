@@ -10,7 +10,7 @@ import OperationCore
 ///
 /// ```swift
 /// func watch(_ operation: NetworkDataOperation<Int>) {
-///     operation.addLog(NetworkLog(level: .headers) { line in print(line) })
+///     operation.addNetworkObserver(NetworkLog(level: .headers) { line in print(line) })
 /// }
 /// ```
 ///
@@ -179,10 +179,6 @@ extension NetworkLog: NetworkObserver {
 }
 
 extension AnyNetworkOperation {
-    /// Adds a log of the operation's requests and responses.
-    ///
-    /// Call this method before the operation starts. Otherwise, the log receives no events.
-    public func addLog(_ log: NetworkLog) { addNetworkObserver(log) }
 }
 
 extension RequestBody {

@@ -3,7 +3,7 @@
 
 import Dispatch
 import Foundation
-import OperationCore
+@_spi(Subclassing) import OperationCore
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -23,11 +23,6 @@ import OperationCore
 ///
 /// Only ``NetworkOperation`` and its subclasses can conform to this protocol.
 public protocol AnyNetworkOperation: ResultOperation where ErrorType == NetworkError {
-    /// An internal object that performs the attempts of the operation.
-    var networkAttempts: NetworkAttempts { get }
-    /// The dispatch queue on which the operation calls its handlers.
-    var callbackQueueOfAttempts: DispatchQueue { get }
-
     /// Starts, suspends or resumes the operation, depending on its state.
     ///
     /// - Returns: The state of the operation after the call.
@@ -36,6 +31,15 @@ public protocol AnyNetworkOperation: ResultOperation where ErrorType == NetworkE
 }
 
 extension AnyNetworkOperation {
+    /// The object that performs the attempts of the operation.
+    package var networkAttempts: NetworkAttempts {
+        guard let attempts = attachment as? NetworkAttempts else {
+            preconditionFailure(
+                "\(type(of: self)) conforms to AnyNetworkOperation. Only NetworkOperation and its subclasses can.")
+        }
+        return attempts
+    }
+
     /// The outcome of the operation, with a result of the type `any Sendable`.
     ///
     /// The value is `nil` until the operation has its outcome. If you know the type of the operation, read `outcome`

@@ -114,7 +114,7 @@ extension AttemptHost {
     ) {
         let delegate = delegate
         if handler != nil || delegate != nil {
-            enqueueHandler(on: callbackQueueOfAttempts) {
+            enqueueHandler(on: nearestCallbackQueue) {
                 guard !isTooLate() else { return }
                 handler?()
                 // The handler may have canceled the operation.

@@ -195,7 +195,7 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         return SavedFileCollector(try temporary ?? .empty(in: temporaryFolder))
     }
 
-    override func check(_ collector: AnyResponseCollector) throws(NetworkError) {
+    override func check(_ collector: any AnyResponseCollector) throws(NetworkError) {
         guard !(collector is SavedFileCollector) else { return }
         throw NetworkError(
             code: .evaluationFailed, phase: .receiving,

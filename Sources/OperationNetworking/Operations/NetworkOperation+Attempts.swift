@@ -105,7 +105,7 @@ extension NetworkOperation: AttemptHost {
 
     package func makeCollector(
         for head: ResponseHead, of request: NetworkRequest
-    ) throws -> AnyResponseCollector {
+    ) throws -> any AnyResponseCollector {
         let rules = responseRules
         guard rules.accepts(head) else { return ErrorBodyCollector(limit: rules.keptErrorBytes) }
         let collector = try BodyWait.within(self, isHook: true) { try makeCollector(for: head) }

@@ -78,8 +78,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     typealias ResponseRule = @Sendable (NetworkResponse<TaskResult>) throws -> Void
     typealias EmptyResult = @Sendable () -> ResultType
 
-    /// An internal object that performs the attempts of the operation.
-    public final let networkAttempts = NetworkAttempts()
+    /// The object that performs the attempts of the operation.
+    package final let networkAttempts = NetworkAttempts()
     private let session: any NetworkSession
     // At most one of these two closures is set.
     private let evaluator: Evaluator?
@@ -579,9 +579,6 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         (settings.withLock { $0.taken } as? NetworkOperationOptions.Taken<TaskResult>)?.result
     }
 
-    /// The dispatch queue on which the operation calls its handlers.
-    public final var callbackQueueOfAttempts: DispatchQueue { callbackQueue }
-
     // The body.
 
     /// Begins the first attempt of the operation.
@@ -604,6 +601,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         networkAttempts.reporter.releaseHandlers(on: { callbackQueue })
         releaseRules()
     }
+
+    @_spi(Subclassing) public final override var attachment: AnyObject? { networkAttempts }
 
     @_spi(Subclassing) public final override var isBodyBrief: Bool { isBrief }
 
@@ -640,7 +639,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// Returns the session that creates the task of an attempt, on top of the session that sends the request.
     func attemptSession(over session: any NetworkSession) -> any NetworkSession { session }
     /// Throws an error if a collector would receive nothing.
-    func check(_ collector: AnyResponseCollector) throws(NetworkError) {}
+    func check(_ collector: any AnyResponseCollector) throws(NetworkError) {}
     /// Calls `fail` when the operation may fail.
     ///
     /// No other attempt begins after this.

@@ -144,7 +144,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                     request: request.summary)
             }
             failures = 0
-            lines = stream.lines.makeAsyncIterator()
+            lines = ResponseStream.Lines(stream: stream).makeAsyncIterator()
             // An incomplete last line may be cut off, and a truncated ID is a different ID.
             lines?.givesRest = false
             return true

@@ -15,11 +15,7 @@ public struct TransferProgress: Sendable, Hashable, CustomStringConvertible {
     public let totalBytes: Int64?
 
     /// Creates a progress value from a number of completed bytes and a total.
-    ///
-    /// - Parameters:
-    ///   - completedBytes: The number of bytes that the session has sent or received.
-    ///   - totalBytes: The total number of bytes in the body, or `nil` if the number is not known.
-    public init(completedBytes: Int64, totalBytes: Int64?) {
+    package init(completedBytes: Int64, totalBytes: Int64?) {
         self.completedBytes = completedBytes
         self.totalBytes = totalBytes
     }
@@ -262,7 +258,7 @@ final class ProgressReporter: Sendable {
 
     /// Enqueues a block, unless the outcome is decided, whose handler would come before it.
     private func takeTurn(for operation: any AnyNetworkOperation) {
-        let queue = callbacks == nil ? operation.callbackQueueOfAttempts : .main
+        let queue = callbacks == nil ? operation.nearestCallbackQueue : .main
         operation.enqueueBeforeOutcome(on: queue) { [weak operation] in
             if let operation { self.notify(operation) }
         }

@@ -50,7 +50,12 @@ public struct ImageData: Sendable, Hashable {
     /// The data of the image, as the server sent it.
     public let data: Data
     /// The format of the image according to its data, regardless of the content type in the response.
-    public let format: ImageFormat
+    package let format: ImageFormat
+
+    /// The media type of the image according to its data, such as `image/png`.
+    ///
+    /// The value does not depend on the content type in the response.
+    public var mediaType: String { format.mediaType }
 
     /// Creates an image from data and detects its format.
     ///
@@ -69,40 +74,40 @@ public struct ImageData: Sendable, Hashable {
 }
 
 /// An image format, such as PNG, that the first bytes of the data identify.
-public struct ImageFormat: Sendable, Hashable, CustomStringConvertible {
+package struct ImageFormat: Sendable, Hashable, CustomStringConvertible {
     /// The media type of the image format, such as `image/png`.
-    public let mediaType: String
+    package let mediaType: String
 
     /// The PNG image format.
-    public static let png = ImageFormat(mediaType: "image/png")
+    package static let png = ImageFormat(mediaType: "image/png")
     /// The JPEG image format.
-    public static let jpeg = ImageFormat(mediaType: "image/jpeg")
+    package static let jpeg = ImageFormat(mediaType: "image/jpeg")
     /// The GIF image format.
-    public static let gif = ImageFormat(mediaType: "image/gif")
+    package static let gif = ImageFormat(mediaType: "image/gif")
     /// The WebP image format.
-    public static let webP = ImageFormat(mediaType: "image/webp")
+    package static let webP = ImageFormat(mediaType: "image/webp")
     /// The HEIC image format and other kinds of HEIF.
-    public static let heic = ImageFormat(mediaType: "image/heic")
+    package static let heic = ImageFormat(mediaType: "image/heic")
     /// The AVIF image format.
-    public static let avif = ImageFormat(mediaType: "image/avif")
+    package static let avif = ImageFormat(mediaType: "image/avif")
     /// The TIFF image format.
-    public static let tiff = ImageFormat(mediaType: "image/tiff")
+    package static let tiff = ImageFormat(mediaType: "image/tiff")
     /// The BMP image format.
-    public static let bmp = ImageFormat(mediaType: "image/bmp")
+    package static let bmp = ImageFormat(mediaType: "image/bmp")
     /// The ICO image format, which Windows icons and website icons use.
-    public static let icon = ImageFormat(mediaType: "image/x-icon")
+    package static let icon = ImageFormat(mediaType: "image/x-icon")
     /// The SVG image format, which is a text format.
-    public static let svg = ImageFormat(mediaType: "image/svg+xml")
+    package static let svg = ImageFormat(mediaType: "image/svg+xml")
 
     /// The media type of the image format.
-    public var description: String { mediaType }
+    package var description: String { mediaType }
 
     private init(mediaType: String) {
         self.mediaType = mediaType
     }
 
     /// Detects the format of an image from its data, or returns `nil` if the data is not an image in a known format.
-    public init?(of data: Data) {
+    package init?(of data: Data) {
         let bytes = [UInt8](data.prefix(Self.looksAt))
         if let format = Self.signatures.first(where: { bytes.starts(with: $0.bytes) })?.format {
             self = format

@@ -67,7 +67,7 @@ extension ResponseMaker {
 package struct ReceivedResponse: Sendable {
     package let request: NetworkRequest
     package let head: ResponseHead
-    package let collector: AnyResponseCollector
+    package let collector: any AnyResponseCollector
     let maker: any ResponseMaker
 
     /// The response in Foundation's form, created on first access because most rules do not need it.

@@ -5,19 +5,31 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// The base class of collectors, which receive the body of a response.
-///
-/// You cannot create a direct subclass of this class. Create a subclass of ``ResponseCollector`` instead.
-open class AnyResponseCollector: @unchecked Sendable {
-    // Sendable: the calls for one response never overlap, whichever thread they come from; the last is `finish`.
-
-    init() {}
-
+/// A collector, which receives the body of a response, regardless of the value that it creates.
+package protocol AnyResponseCollector: AnyObject, Sendable {
     /// Whether the collector has no content if this transfer received no bytes.
-    var mayBeEmpty: Bool { true }
+    var mayBeEmpty: Bool { get }
 
     /// Returns the first collected bytes if they are in memory, after all bytes were received.
-    func prefix(_ count: Int) -> Data? { nil }
+    func prefix(_ count: Int) -> Data?
+
+    /// Receives the next bytes of the response body. See ``ResponseCollector/receive(_:flow:)``.
+    func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws
+}
+
+/// A collector that receives the body of a response and creates the value that a ``NetworkOperation`` evaluates.
+///
+/// The package contains collectors for `Data` and for temporary files, which `URL` values represent. If your operation
+/// has another `TaskResult`, create a subclass and return an instance from `makeCollector(for:)`.
+open class ResponseCollector<TaskResult>: AnyResponseCollector, @unchecked Sendable {
+    // Sendable: the calls for one response never overlap, whichever thread they come from; the last is `finish`.
+
+    /// Creates a collector for the body of one response.
+    public init() {}
+
+    package var mayBeEmpty: Bool { true }
+
+    package func prefix(_ count: Int) -> Data? { nil }
 
     /// Receives the next bytes of the response body.
     ///
@@ -29,19 +41,6 @@ open class AnyResponseCollector: @unchecked Sendable {
     ///   - flow: The task that receives the response.
     /// - Throws: Any error. The operation then cancels the transfer, and the attempt fails.
     open func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws {}
-}
-
-/// A collector that receives the body of a response and creates the value that a ``NetworkOperation`` evaluates.
-///
-/// The package contains collectors for `Data` and for temporary files, which `URL` values represent. If your operation
-/// has another `TaskResult`, create a subclass and return an instance from `makeCollector(for:)`.
-open class ResponseCollector<TaskResult>: AnyResponseCollector, @unchecked Sendable {
-    // Sendable: it adds no state.
-
-    /// Creates a collector for the body of one response.
-    public override init() {
-        super.init()
-    }
 
     /// Returns the value that the collector created from the body.
     ///
@@ -86,9 +85,7 @@ final class DataCollector: ResponseCollector<Data>, @unchecked Sendable {
 /// A collector that keeps the beginning of the body of an error response, and ends the transfer if the body is long.
 ///
 /// The body can be read while it is received, because the operation does not wait for a slow body.
-final class ErrorBodyCollector: AnyResponseCollector, @unchecked Sendable {
-    // Sendable: what changes is behind its lock.
-
+final class ErrorBodyCollector: AnyResponseCollector {
     /// The number of bytes to read before the transfer is ended.
     static let readLimit = 1 << 20
 
@@ -97,17 +94,18 @@ final class ErrorBodyCollector: AnyResponseCollector, @unchecked Sendable {
 
     init(limit: Int) {
         self.limit = max(limit, 0)
-        super.init()
     }
 
     var body: Data { taken.withLock { $0.body } }
 
-    override func prefix(_ count: Int) -> Data? {
+    let mayBeEmpty = true
+
+    func prefix(_ count: Int) -> Data? {
         let body = body
         return body.isEmpty ? nil : Data(body.prefix(max(count, 0)))
     }
 
-    override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws {
+    func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws {
         let count = taken.withLock { taken in
             if taken.body.count < limit { taken.body.append(contentsOf: bytes.prefix(limit - taken.body.count)) }
             taken.count += bytes.count

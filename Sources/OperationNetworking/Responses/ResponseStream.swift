@@ -52,22 +52,25 @@ public struct ResponseStream: AsyncSequence, Sendable {
     }
 
     /// An asynchronous sequence of the bytes of the body.
-    public var bytes: Bytes { Bytes(stream: self) }
+    public var bytes: some AsyncSequence<UInt8, any Error> & Sendable { Bytes(stream: self) }
 
     /// An asynchronous sequence of the lines of the body, without the line endings LF, CR LF or CR.
     ///
     /// The sequence decodes the lines as UTF-8, regardless of the character set that the response specifies.
-    public var lines: Lines { Lines(stream: self) }
+    ///
+    /// If a line is longer than 1 MiB, the iteration ends with a ``NetworkError`` with the code
+    /// ``NetworkError/Code/bodyTooLarge``.
+    public var lines: some AsyncSequence<String, any Error> & Sendable { Lines(stream: self) }
 
     /// An asynchronous sequence of the bytes of a response body.
-    public struct Bytes: AsyncSequence, Sendable {
+    package struct Bytes: AsyncSequence, Sendable {
         let stream: ResponseStream
 
         /// Creates an iterator over the bytes of the body.
-        public func makeAsyncIterator() -> Iterator { Iterator(pieces: stream.makeAsyncIterator()) }
+        package func makeAsyncIterator() -> Iterator { Iterator(pieces: stream.makeAsyncIterator()) }
 
         /// An iterator that provides the bytes of a response body.
-        public struct Iterator: AsyncIteratorProtocol {
+        package struct Iterator: AsyncIteratorProtocol {
             var pieces: ResponseStream.Iterator
             private var piece = Data()
             private var position = 0
@@ -77,9 +80,7 @@ public struct ResponseStream: AsyncSequence, Sendable {
             }
 
             /// Returns the next byte of the body, or `nil` at the end of the body.
-            ///
-            /// - Throws: A ``NetworkError`` if the transfer fails or the task is canceled.
-            public mutating func next() async throws -> UInt8? {
+            package mutating func next() async throws -> UInt8? {
                 while position == piece.endIndex {
                     guard let next = try await pieces.next() else { return nil }
                     piece = next
@@ -92,14 +93,14 @@ public struct ResponseStream: AsyncSequence, Sendable {
     }
 
     /// An asynchronous sequence of the lines of a response body.
-    public struct Lines: AsyncSequence, Sendable {
+    package struct Lines: AsyncSequence, Sendable {
         let stream: ResponseStream
 
         /// Creates an iterator over the lines of the body.
-        public func makeAsyncIterator() -> Iterator { Iterator(pieces: stream.makeAsyncIterator()) }
+        package func makeAsyncIterator() -> Iterator { Iterator(pieces: stream.makeAsyncIterator()) }
 
         /// An iterator that provides the lines of a response body.
-        public struct Iterator: AsyncIteratorProtocol {
+        package struct Iterator: AsyncIteratorProtocol {
             var pieces: ResponseStream.Iterator
             /// Whether text after the last line ending is a line, too.
             var givesRest = true
@@ -113,7 +114,7 @@ public struct ResponseStream: AsyncSequence, Sendable {
             ///
             /// - Throws: A ``NetworkError`` if the transfer fails. If a line is longer than 1 MiB, the code is
             ///   ``NetworkError/Code/bodyTooLarge``.
-            public mutating func next() async throws -> String? {
+            package mutating func next() async throws -> String? {
                 while true {
                     if let line = splitter.next() { return line }
                     guard splitter.isWithinBounds else {

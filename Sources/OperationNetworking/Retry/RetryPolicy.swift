@@ -187,7 +187,7 @@ public struct RetryBackoff: Sendable, Hashable {
     ///   - attempt: The number of the failed attempt, starting at 1.
     ///   - previous: The pause before that attempt, or `nil` for the first attempt.
     ///   - chance: A random number from 0 to 1 that selects the pause within the bounds that ``jitter`` determines.
-    public func pause(after attempt: Int, previous: Duration? = nil, chance: Double) -> Duration {
+    package func pause(after attempt: Int, previous: Duration? = nil, chance: Double) -> Duration {
         let longest = Self.seconds(longest)
         let base = min(Self.seconds(base), longest)
         let bound = min(grown(base, by: max(attempt, 1) - 1), longest)

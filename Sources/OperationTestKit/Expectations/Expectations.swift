@@ -41,19 +41,6 @@ extension TypedOperation {
         try success(await end(within: limit), Asked("a success", fileID, line))
     }
 
-    /// Checks that the operation has already succeeded and returns its result.
-    ///
-    /// - Parameters:
-    ///   - fileID: The source file that the error reports. The default is the caller's file.
-    ///   - line: The source line that the error reports. The default is the caller's line.
-    /// - Throws: An ``UnmetExpectation`` if the operation has not succeeded.
-    @discardableResult
-    public final func expectSuccess(
-        fileID: String = #fileID, line: Int = #line
-    ) throws(UnmetExpectation) -> ResultType {
-        try success(end, Asked("a success", fileID, line))
-    }
-
     /// Waits for the operation to fail and returns its error.
     ///
     /// - Parameters:
@@ -67,19 +54,6 @@ extension TypedOperation {
         within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
     ) async throws(UnmetExpectation) -> ErrorType {
         try failure(await end(within: limit), Asked("a failure", fileID, line))
-    }
-
-    /// Checks that the operation has already failed and returns its error.
-    ///
-    /// - Parameters:
-    ///   - fileID: The source file that the error reports. The default is the caller's file.
-    ///   - line: The source line that the error reports. The default is the caller's line.
-    /// - Throws: An ``UnmetExpectation`` if the operation has not failed.
-    @discardableResult
-    public final func expectFailure(
-        fileID: String = #fileID, line: Int = #line
-    ) throws(UnmetExpectation) -> ErrorType {
-        try failure(end, Asked("a failure", fileID, line))
     }
 
     /// Waits for the operation to be canceled and returns the cause.
@@ -97,20 +71,6 @@ extension TypedOperation {
         line: Int = #line
     ) async throws(UnmetExpectation) -> CancellationCause {
         try cancellation(await end(within: limit), code, Asked(Self.cancelled(code), fileID, line))
-    }
-
-    /// Checks that the operation has already been canceled and returns the cause.
-    ///
-    /// - Parameters:
-    ///   - code: The expected code of the cause. The default is `nil`, which accepts any code.
-    ///   - fileID: The source file that the error reports. The default is the caller's file.
-    ///   - line: The source line that the error reports. The default is the caller's line.
-    /// - Throws: An ``UnmetExpectation`` if the operation was not canceled with this code.
-    @discardableResult
-    public final func expectCancelled(
-        _ code: CancellationCause.Code? = nil, fileID: String = #fileID, line: Int = #line
-    ) throws(UnmetExpectation) -> CancellationCause {
-        try cancellation(end, code, Asked(Self.cancelled(code), fileID, line))
     }
 
     private static func cancelled(_ code: CancellationCause.Code?) -> String {
@@ -135,19 +95,6 @@ extension TypedOperation where ResultType: Equatable {
         try expect(result, end, Asked("success \(Described.value(result))", fileID, line))
     }
 
-    /// Checks that the operation has already succeeded with a given result.
-    ///
-    /// - Parameters:
-    ///   - result: The expected result.
-    ///   - fileID: The source file that the error reports. The default is the caller's file.
-    ///   - line: The source line that the error reports. The default is the caller's line.
-    /// - Throws: An ``UnmetExpectation`` if the operation has not succeeded with this result.
-    public final func expectSuccess(
-        _ result: ResultType, fileID: String = #fileID, line: Int = #line
-    ) throws(UnmetExpectation) {
-        try expect(result, end, Asked("success \(Described.value(result))", fileID, line))
-    }
-
     private func expect(_ result: ResultType, _ end: End, _ asked: Asked) throws(UnmetExpectation) {
         guard try success(end, asked) != result else { return }
         throw unmet(end, asked)
@@ -168,19 +115,6 @@ extension TypedOperation where ErrorType: Equatable {
         _ error: ErrorType, within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
     ) async throws(UnmetExpectation) {
         let end = await end(within: limit)
-        try expect(error, end, Asked("failure \(Described.error(error))", fileID, line))
-    }
-
-    /// Checks that the operation has already failed with a given error.
-    ///
-    /// - Parameters:
-    ///   - error: The expected error.
-    ///   - fileID: The source file that the error reports. The default is the caller's file.
-    ///   - line: The source line that the error reports. The default is the caller's line.
-    /// - Throws: An ``UnmetExpectation`` if the operation has not failed with this error.
-    public final func expectFailure(
-        _ error: ErrorType, fileID: String = #fileID, line: Int = #line
-    ) throws(UnmetExpectation) {
         try expect(error, end, Asked("failure \(Described.error(error))", fileID, line))
     }
 
@@ -211,22 +145,6 @@ extension TypedOperation where ErrorType == NetworkError {
         return try failure(end, code, status, Asked(Self.failure(code, status), fileID, line))
     }
 
-    /// Checks that the operation has already failed with a given error code and returns its error.
-    ///
-    /// - Parameters:
-    ///   - code: The expected error code.
-    ///   - status: The expected status code of the response. The default is `nil`, which accepts any status code and an
-    ///     error without a response.
-    ///   - fileID: The source file that the error reports. The default is the caller's file.
-    ///   - line: The source line that the error reports. The default is the caller's line.
-    /// - Throws: An ``UnmetExpectation`` if the operation has not failed with these codes.
-    @discardableResult
-    public final func expectFailure(
-        _ code: NetworkError.Code, status: Int? = nil, fileID: String = #fileID, line: Int = #line
-    ) throws(UnmetExpectation) -> NetworkError {
-        try failure(end, code, status, Asked(Self.failure(code, status), fileID, line))
-    }
-
     private static func failure(_ code: NetworkError.Code, _ status: Int?) -> String {
         "failure \(code)\(status.map { " \($0)" } ?? "")"
     }
@@ -255,14 +173,10 @@ extension TypedOperation {
     /// The end of an operation, or the reason why it is not known.
     enum End {
         case outcome(OperationOutcome<ResultType, ErrorType>)
-        case notYet
         case notWithin(Duration)
         /// The task of the test was canceled, usually by a time limit.
         case notAwaited
     }
-
-    /// The end of the operation, if it has ended.
-    final var end: End { outcome.map { .outcome($0) } ?? .notYet }
 
     /// Waits for the end of the operation, but no longer than a limit.
     ///
@@ -313,7 +227,6 @@ extension TypedOperation {
         case .outcome(.success(let result)): return "success \(Described.value(result))"
         case .outcome(.failure(let error)): return "failure \(Described.error(error))"
         case .outcome(.cancelled(let cause)): return "canceled (\(cause.code)), \(cause.message)"
-        case .notYet: return "no end, \(standing)"
         case .notWithin(let limit): return "no end within \(Described.time(limit)), \(standing)"
         case .notAwaited: return "no end before the test's own task was canceled, \(standing)"
         }
@@ -344,26 +257,18 @@ extension TypedOperation {
 /// ```
 public struct UnmetExpectation: Error, Hashable, Sendable {
     /// A summary of the problem, such as `GET https://example.com/songs did not end as expected`.
-    public let subject: String
+    package let subject: String
     /// A description of the expected result.
-    public let expected: String
+    package let expected: String
     /// A description of the actual result.
-    public let found: String
+    package let found: String
     /// Additional lines of information, such as `attempts: 503 → 1 s → 503`.
-    public let details: [String]
+    package let details: [String]
     /// The file and line of the expectation, such as `SongTests.swift:31`.
-    public let place: String
+    package let place: String
 
     /// Creates an error for an expectation that you check in your own code.
-    ///
-    /// - Parameters:
-    ///   - subject: A summary of the problem.
-    ///   - expected: A description of the expected result.
-    ///   - found: A description of the actual result.
-    ///   - details: Additional lines of information. The default is an empty array.
-    ///   - fileID: The source file that the error reports. The default is the caller's file.
-    ///   - line: The source line that the error reports. The default is the caller's line.
-    public init(
+    package init(
         _ subject: String, expected: String, found: String, details: [String] = [], fileID: String = #fileID,
         line: Int = #line
     ) {

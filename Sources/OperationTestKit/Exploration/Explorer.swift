@@ -176,7 +176,7 @@ extension Explorer {
     ///
     /// For example, run `OPERATIONKIT_SCHEDULE=37:0,1,0 swift test --filter signOut`. If the value is not a valid
     /// schedule, each exploration fails.
-    public static let scheduleVariable = "OPERATIONKIT_SCHEDULE"
+    package static let scheduleVariable = "OPERATIONKIT_SCHEDULE"
 
     /// The maximum number of schedules to try while shortening a failure.
     private static let triesToShorten = 500
@@ -358,22 +358,18 @@ extension Explorer {
 /// a step, the turn goes to the first actor that can.
 public struct ExplorerSchedule: Hashable, Sendable {
     /// The seed for all random decisions.
-    public var seed: UInt64
+    package var seed: UInt64
     /// The indices of the actors in the order of their turns, or `nil` if the seed determines the order.
     ///
-    /// After the last turn in the array, the same actor continues until it cannot perform a step or has performed 200
-    /// consecutive steps. The explorer then switches to another actor, because the first actor might be waiting for
-    /// that actor.
-    public var turns: [Int]?
+    /// After the last turn in the array, the same actor continues for as long as it can perform steps. After 200
+    /// consecutive steps, the explorer switches to another actor, because the current actor might be waiting for that
+    /// actor.
+    package var turns: [Int]?
 
     /// Creates a schedule from a seed and a list of turns.
     ///
     /// If the list is `nil`, which is the default, the seed determines the order of the turns.
-    ///
-    /// - Parameters:
-    ///   - seed: The seed of the random numbers.
-    ///   - turns: The indices of the actors in the order of their turns. The default is `nil`.
-    public init(seed: UInt64, turns: [Int]? = nil) {
+    package init(seed: UInt64, turns: [Int]? = nil) {
         (self.seed, self.turns) = (seed, turns)
     }
 }
@@ -423,11 +419,11 @@ public struct ExplorationFailure: Error, Sendable {
     public let reason: String
     /// The number of the failed round, starting at 1, or 0 if ``Explorer/scheduleVariable`` contains an invalid
     /// schedule.
-    public let round: Int
+    package let round: Int
     /// The maximum number of rounds in the exploration.
-    public let rounds: Int
+    package let rounds: Int
     /// The schedule of the round that failed.
-    public let met: ExplorerSchedule
+    package let met: ExplorerSchedule
     /// A schedule that fails in the same way, with as few changes between actors as possible.
     public let shortest: ExplorerSchedule
     /// The names of the actors in the order in which the shortest schedule runs their steps.

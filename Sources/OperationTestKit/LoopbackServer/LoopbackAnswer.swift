@@ -38,18 +38,13 @@ public struct LoopbackAnswer: Sendable {
     }
 
     /// Creates a response from an array of steps.
-    ///
-    /// - Parameters:
-    ///   - steps: The steps that the server performs, in order.
-    ///   - closes: A Boolean value that indicates whether the server closes the connection after the last step. The
-    ///     default is `false`.
-    public init(steps: [LoopbackStep], closes: Bool = false) {
+    package init(steps: [LoopbackStep], closes: Bool = false) {
         self.steps = steps
         self.closes = closes
     }
 
     /// Returns a response that sends only the given bytes and closes the connection.
-    public static func raw(_ bytes: [UInt8]) -> Self { Self(.send(bytes), closes: true) }
+    package static func raw(_ bytes: [UInt8]) -> Self { Self(.send(bytes), closes: true) }
 
     /// Returns a response that sends only the given text and closes the connection.
     public static func raw(_ text: String) -> Self { .raw(Array(text.utf8)) }
@@ -267,10 +262,7 @@ extension LoopbackAnswer {
     ///
     /// The server creates the body in constant memory. For example, the server sends one gigabyte of zeros as about one
     /// megabyte.
-    ///
-    /// - Parameter count: The approximate number of zero bytes after decompression. The actual number differs by at
-    ///   most 1,032.
-    public static func bomb(count: Int) -> Self {
+    package static func bomb(count: Int) -> Self {
         let bomb = Gzip.Zeros(count: count)
         return Self(
             .head(
@@ -280,11 +272,11 @@ extension LoopbackAnswer {
 }
 
 /// A namespace for a function that creates gzip data without a compressor.
-public enum Gzip {
+package enum Gzip {
     private static let header: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255]
 
     /// Returns the given bytes in the gzip format, stored without compression.
-    public static func stored(_ bytes: [UInt8]) -> [UInt8] {
+    package static func stored(_ bytes: [UInt8]) -> [UInt8] {
         var packed = header
         var rest = bytes[...]
         repeat {
@@ -421,7 +413,7 @@ public struct LoopbackHead: Hashable, Sendable {
     }
 
     /// The bytes of the status line and the headers.
-    public var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         var text = "\(version) \(status) \(reason)\r\n"
         for field in fields { text += "\(field.name): \(field.value)\r\n" }
         text += "\r\n"

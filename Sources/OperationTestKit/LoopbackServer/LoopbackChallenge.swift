@@ -10,7 +10,7 @@ import OperationCore
 /// import OperationTestKit
 ///
 /// let server = try LoopbackServer()
-/// let challenge = LoopbackChallenge.digest(
+/// let challenge = LoopbackChallenge.basic(
 ///     realm: "test", user: "u", password: "p")
 /// server.route("/secret") { request in
 ///     challenge.answer(to: request, granting: .text("open"))
@@ -76,7 +76,7 @@ public final class LoopbackChallenge: Sendable {
     ///   - algorithm: The hash algorithm. The default is ``DigestAlgorithm/md5``.
     ///   - usesPerNonce: The number of requests after which a nonce expires. The default sets no limit.
     ///   - isOfProxy: A Boolean value that indicates whether the challenge comes from a proxy. The default is `false`.
-    public static func digest(
+    package static func digest(
         realm: String = "test", user: String, password: String, algorithm: DigestAlgorithm = .md5,
         usesPerNonce: Int = .max, isOfProxy: Bool = false
     ) -> LoopbackChallenge {
@@ -164,7 +164,7 @@ extension Substring {
 /// A hash algorithm for Digest authentication.
 ///
 /// Future versions may add cases.
-public enum DigestAlgorithm: Hashable, Sendable, CaseIterable {
+package enum DigestAlgorithm: Hashable, Sendable, CaseIterable {
     /// The challenge uses MD5.
     case md5
     /// The challenge uses SHA-256.

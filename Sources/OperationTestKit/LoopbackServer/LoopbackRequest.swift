@@ -10,7 +10,7 @@ public struct LoopbackRequest: Sendable {
     /// The number of the connection on which the request arrived, starting at 0.
     public package(set) var connection: Int
     /// The number of the request among all requests on its connection, starting at 0.
-    public package(set) var numberOnConnection: Int
+    package var numberOnConnection: Int
 
     /// The method, exactly as the client sent it.
     public package(set) var method: String
@@ -21,7 +21,7 @@ public struct LoopbackRequest: Sendable {
     /// The headers in the order in which they arrived, including repeated headers.
     public package(set) var fields: [LoopbackField]
     /// The bytes of the request line and all headers, including the final empty line.
-    public package(set) var headBytes: [UInt8]
+    package var headBytes: [UInt8]
 
     /// The received bytes of the body without chunk framing, up to ``LoopbackServer/Options/keptBodyBytes``.
     public package(set) var body: [UInt8] = []
@@ -33,9 +33,9 @@ public struct LoopbackRequest: Sendable {
     public package(set) var isComplete = false
 
     /// The time, on the server's clock, at which all headers had arrived.
-    public package(set) var headArrived: OperationInstant
+    package var headArrived: OperationInstant
     /// The time, on the server's clock, at which the whole request had arrived, or `nil` if the request is incomplete.
-    public package(set) var arrived: OperationInstant?
+    package var arrived: OperationInstant?
 
     /// The path of the request, which is the part of the target before the question mark.
     public var path: String {
@@ -109,50 +109,50 @@ extension [LoopbackField] {
 ///
 /// To detect request smuggling, bodies that exceed their declared length, and ambiguous headers, check at the end of a
 /// test that ``LoopbackServer/violations`` is empty.
-public struct LoopbackViolation: Hashable, Sendable, CustomStringConvertible {
+package struct LoopbackViolation: Hashable, Sendable, CustomStringConvertible {
     /// The kind of the violation.
-    public let code: Code
+    package let code: Code
     /// The number of the connection on which the violation occurred, starting at 0.
-    public let connection: Int
+    package let connection: Int
     /// A description of the invalid data.
-    public let detail: String
+    package let detail: String
 
     /// A description of the violation, with the number of the connection and the invalid data.
-    public var description: String { "Connection \(connection): \(code.explanation): \(detail)" }
+    package var description: String { "Connection \(connection): \(code.explanation): \(detail)" }
 
     /// A kind of violation.
     ///
     /// Future versions may add kinds.
-    public struct Code: Hashable, Sendable, CustomStringConvertible {
+    package struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The name of the kind, such as `requestLine`.
-        public let description: String
+        package let description: String
         let explanation: String
 
         /// The first line of a request is not a valid request line.
-        public static let requestLine = Code(
+        package static let requestLine = Code(
             description: "requestLine", explanation: "the first line is not a method, a target and HTTP/1.1")
         /// A line in the headers is not a valid header.
-        public static let field = Code(description: "field", explanation: "a header line is not valid")
+        package static let field = Code(description: "field", explanation: "a header line is not valid")
         /// A line does not end with a carriage return and a line feed, or contains another carriage return.
-        public static let lineEnd = Code(
+        package static let lineEnd = Code(
             description: "lineEnd", explanation: "a line does not end with a carriage return and a line feed")
         /// The `Host` header is missing or empty, or occurs more than once.
-        public static let host = Code(
+        package static let host = Code(
             description: "host", explanation: "the request does not have exactly one Host header")
         /// The length of the body is ambiguous.
         ///
         /// For example, the request contains two lengths, or a length and a chunked body, or the length is not a
         /// number.
-        public static let length = Code(description: "length", explanation: "the length of the body is ambiguous")
+        package static let length = Code(description: "length", explanation: "the length of the body is ambiguous")
         /// The chunk framing of a body is not valid.
-        public static let chunk = Code(description: "chunk", explanation: "the chunks of the body are not valid")
+        package static let chunk = Code(description: "chunk", explanation: "the chunks of the body are not valid")
         /// The client sent more data after the end of a request and before the response.
         ///
         /// The data belongs either to a body that exceeds its declared length or to a second request.
-        public static let surplus = Code(
+        package static let surplus = Code(
             description: "surplus", explanation: "bytes arrived after the end of a request and before its response")
         /// The headers of a request are longer than the server accepts.
-        public static let tooLong = Code(description: "tooLong", explanation: "the headers are too long")
+        package static let tooLong = Code(description: "tooLong", explanation: "the headers are too long")
     }
 }
 
@@ -169,18 +169,18 @@ public struct LoopbackCounts: Hashable, Sendable {
     /// The number of requests that have arrived completely.
     public package(set) var requests = 0
     /// The number of requests to which the server has sent a complete response.
-    public package(set) var answers = 0
+    package var answers = 0
     /// The number of request body bytes that the server has received.
-    public package(set) var bodyBytes = 0
+    package var bodyBytes = 0
     /// The number of bytes that the server has passed to the system for sending.
-    public package(set) var sentBytes = 0
+    package var sentBytes = 0
     /// The number of HTTP/1.1 violations by clients.
-    public package(set) var violations = 0
+    package var violations = 0
     /// The number of connections that the client closed before the response was complete.
     public package(set) var abandoned = 0
 
     /// The number of connections that the client or the server closed.
-    public var closedConnections: Int { connections - openConnections }
+    package var closedConnections: Int { connections - openConnections }
 }
 
 /// The records of a server, which its thread writes, and which tests read and await.

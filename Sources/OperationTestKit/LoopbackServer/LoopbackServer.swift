@@ -18,7 +18,7 @@ import OperationCore
 /// // … let the code under test talk to server.url("/greeting") …
 ///
 /// let requests = await server.requests(atLeast: 1)
-/// print(requests[0]["Accept"] ?? "none", server.violations)
+/// print(requests[0]["Accept"] ?? "none", server.counts.connections)
 /// ```
 ///
 /// The server calls the closures on its own thread. A closure must return quickly, because the server cannot handle
@@ -26,7 +26,7 @@ import OperationCore
 /// ``LoopbackStep/pause(_:)``. The server stops when you release it.
 public final class LoopbackServer: Sendable {
     /// The addresses on which the server listens, including the ports that the system assigned.
-    public let addresses: [LoopbackAddress]
+    package let addresses: [LoopbackAddress]
 
     private let journal: LoopbackJournal
     private let routes: LoopbackRouteTable
@@ -77,7 +77,7 @@ public final class LoopbackServer: Sendable {
     /// - Parameters:
     ///   - target: The percent-encoded path and query, which begin with `/`. The default is `/`.
     ///   - address: An IP address from ``addresses``.
-    public func url(_ target: String = "/", at address: LoopbackAddress) -> URL {
+    package func url(_ target: String = "/", at address: LoopbackAddress) -> URL {
         guard let url = URL(string: "http://\(address)\(target)") else {
             preconditionFailure(
                 "\(target) is not a valid target of a URL. Begin it with a slash, and percent-encode it.")
@@ -165,7 +165,7 @@ public final class LoopbackServer: Sendable {
     ///
     /// - Parameter script: A closure that receives the number of the connection, starting at 0, and returns the steps,
     ///   or `nil` to perform no steps. The server calls the closure on its thread.
-    public func greet(_ script: @escaping @Sendable (Int) -> LoopbackAnswer?) {
+    package func greet(_ script: @escaping @Sendable (Int) -> LoopbackAnswer?) {
         routes.change { $0.greeting = script }
     }
 
@@ -181,12 +181,12 @@ public final class LoopbackServer: Sendable {
     /// Sets whether the server accepts new connections.
     ///
     /// If the value is `false`, new connections wait in the system.
-    public func setAccepting(_ accepts: Bool) { mailbox.post(.setAccepting(accepts)) }
+    package func setAccepting(_ accepts: Bool) { mailbox.post(.setAccepting(accepts)) }
 
     /// Ends all connections that have no request or response in progress, as a server does after a keep-alive timeout.
     ///
-    /// - Parameter ending: The way in which the server ends the connections. The default is ``LoopbackEnding/close``.
-    public func endIdleConnections(by ending: LoopbackEnding = .close) {
+    /// By default, the server closes the connections.
+    package func endIdleConnections(by ending: LoopbackEnding = .close) {
         mailbox.post(.endConnections(ending, idleOnly: true))
     }
 
@@ -205,7 +205,7 @@ extension LoopbackServer {
     public var requests: [LoopbackRequest] { journal.requests }
 
     /// The first 1,000 violations of HTTP/1.1 by clients.
-    public var violations: [LoopbackViolation] { journal.violations }
+    package var violations: [LoopbackViolation] { journal.violations }
 
     /// The current numbers of connections, requests and other events.
     public var counts: LoopbackCounts { journal.counts }
@@ -253,7 +253,7 @@ extension LoopbackServer {
         /// The addresses on which the server listens.
         ///
         /// The default is a free port on 127.0.0.1.
-        public var addresses: [LoopbackAddress] = [.ipv4]
+        package var addresses: [LoopbackAddress] = [.ipv4]
 
         /// The clock that the server uses for delays and for the times that it records.
         ///
@@ -263,30 +263,30 @@ extension LoopbackServer {
         /// The maximum number of connections that wait in the system until the server accepts them.
         ///
         /// The default is 4,096.
-        public var backlog = 4_096
+        package var backlog = 4_096
 
         /// A Boolean value that indicates whether the server accepts connections when it starts.
         ///
         /// The default is `true`. To change the value later, call ``LoopbackServer/setAccepting(_:)``.
-        public var accepts = true
+        package var accepts = true
 
         /// The maximum number of requests on a connection, after which the server closes the connection.
         ///
         /// The default is `nil`, which sets no limit.
-        public var requestsPerConnection: Int?
+        package var requestsPerConnection: Int?
 
         /// A Boolean value that indicates whether the last response that ``requestsPerConnection`` allows contains
         /// `Connection: close`.
         ///
         /// The default is `true`.
-        public var announcesClosing = true
+        package var announcesClosing = true
 
         /// A Boolean value that indicates whether the server sends `100 Continue` if a request contains `Expect:
         /// 100-continue`.
         ///
         /// The default is `true`. For a route that you add with `routeEarly`, the server never sends `100 Continue`
         /// automatically.
-        public var sendsContinue = true
+        package var sendsContinue = true
 
         /// The size, in bytes, of the receive buffer of each connection.
         ///
@@ -297,7 +297,7 @@ extension LoopbackServer {
         /// The size, in bytes, of the send buffer of each connection.
         ///
         /// The default is `nil`, which uses the system's default size.
-        public var sendBufferSize: Int?
+        package var sendBufferSize: Int?
 
         /// The maximum number of recent requests that the server keeps.
         ///
@@ -317,9 +317,9 @@ extension LoopbackServer {
 /// An error that explains why a ``LoopbackServer`` could not start.
 public struct LoopbackServerError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The code that identifies the cause of the error.
-    public let code: Code
+    package let code: Code
     /// The address on which the server could not listen.
-    public let address: LoopbackAddress
+    package let address: LoopbackAddress
     /// The system's error number (`errno`), or 0 if there is none.
     public let systemErrorNumber: Int32
 
@@ -332,40 +332,40 @@ public struct LoopbackServerError: Error, Hashable, Sendable, CustomStringConver
     /// A code that identifies why a server could not start.
     ///
     /// Future versions may add codes.
-    public struct Code: Hashable, Sendable, CustomStringConvertible {
+    package struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The name of the code, such as `addressInUse`.
-        public let description: String
+        package let description: String
         let explanation: String
 
         /// Another server already listens on the address.
-        public static let addressInUse = Code(
+        package static let addressInUse = Code(
             description: "addressInUse",
             explanation: "another server already uses it. Use port 0, which chooses a free port, or another path.")
         /// The address is not assigned to the local computer.
-        public static let addressNotAvailable = Code(
+        package static let addressNotAvailable = Code(
             description: "addressNotAvailable",
             explanation: "this machine does not have this address. Listen on .ipv4 only, or enable IPv6.")
         /// The path of a Unix domain socket is empty, too long, or in a missing directory.
-        public static let invalidPath = Code(
+        package static let invalidPath = Code(
             description: "invalidPath",
             explanation: "the path is empty, too long for a socket (about 100 bytes), or its directory is missing. "
                 + "Choose a short path in an existing directory.")
         /// The process has too many open files.
-        public static let tooManyOpenFiles = Code(
+        package static let tooManyOpenFiles = Code(
             description: "tooManyOpenFiles",
             explanation: "too many files are open. Stop servers that are not needed, or raise the limit (ulimit -n).")
         /// The process does not have permission to listen on the address.
-        public static let permissionDenied = Code(
+        package static let permissionDenied = Code(
             description: "permissionDenied",
             explanation: "the program does not have permission. Use port 0, or another path.")
         /// The system reported another error, which ``LoopbackServerError/systemErrorNumber`` identifies.
-        public static let systemFailed = Code(
+        package static let systemFailed = Code(
             description: "systemFailed", explanation: "the system reported an error. Look up its number.")
     }
 }
 
 /// An address of a ``LoopbackServer`` that only programs on the same computer can reach.
-public struct LoopbackAddress: Hashable, Sendable, CustomStringConvertible {
+package struct LoopbackAddress: Hashable, Sendable, CustomStringConvertible {
     package enum Kind: Hashable, Sendable {
         case ipv4
         case ipv6
@@ -376,33 +376,27 @@ public struct LoopbackAddress: Hashable, Sendable, CustomStringConvertible {
     package let port: UInt16
 
     /// The IPv4 address 127.0.0.1 with a free port.
-    public static let ipv4 = LoopbackAddress(kind: .ipv4, port: 0)
+    package static let ipv4 = LoopbackAddress(kind: .ipv4, port: 0)
     /// The IPv6 address `::1` with a free port.
     ///
     /// If the server also listens on ``ipv4``, both addresses use the same port.
-    public static let ipv6 = LoopbackAddress(kind: .ipv6, port: 0)
+    package static let ipv6 = LoopbackAddress(kind: .ipv6, port: 0)
 
     /// Returns the IPv4 address 127.0.0.1 with the specified port, or with a free port if `port` is 0.
-    ///
-    /// - Parameter port: The port number. A value of 0 selects a free port.
-    public static func ipv4(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: .ipv4, port: port) }
+    package static func ipv4(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: .ipv4, port: port) }
 
     /// Returns the IPv6 address `::1` with the specified port, or with a free port if `port` is 0.
-    ///
-    /// - Parameter port: The port number. A value of 0 selects a free port.
-    public static func ipv6(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: .ipv6, port: port) }
+    package static func ipv6(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: .ipv6, port: port) }
 
     /// Returns the address of a Unix domain socket at a path.
     ///
     /// If a file already exists at the path, the server cannot start. The server removes the socket when it stops.
-    ///
-    /// - Parameter path: The path of the socket, at which no file exists.
-    public static func unixSocket(path: String) -> LoopbackAddress {
+    package static func unixSocket(path: String) -> LoopbackAddress {
         LoopbackAddress(kind: .unixSocket(path: path), port: 0)
     }
 
     /// The IP address and port in the form that a URL uses, or the path of the Unix domain socket.
-    public var description: String {
+    package var description: String {
         switch kind {
         case .ipv4: "127.0.0.1:\(port)"
         case .ipv6: "[::1]:\(port)"

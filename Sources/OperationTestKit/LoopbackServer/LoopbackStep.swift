@@ -99,12 +99,7 @@ public struct LoopbackStep: Sendable {
     /// Returns a step that sends `count` bytes of a file, beginning at an offset.
     ///
     /// If the file contains fewer bytes, the server resets the connection.
-    ///
-    /// - Parameters:
-    ///   - path: The path of the file.
-    ///   - offset: The offset of the first byte. The default is 0.
-    ///   - count: The number of bytes to send.
-    public static func sendFile(_ path: String, offset: Int = 0, count: Int) -> Self {
+    package static func sendFile(_ path: String, offset: Int = 0, count: Int) -> Self {
         Self(kind: .file(path: path, offset: offset, count: count))
     }
 
@@ -152,7 +147,7 @@ public struct LoopbackStep: Sendable {
     /// A step that sends the request body back as a complete chunked body.
     ///
     /// For a route that you add with `routeEarly`, the server sends the chunks while the request body arrives.
-    public static var echoInChunks: Self { Self(kind: .echo) }
+    package static var echoInChunks: Self { Self(kind: .echo) }
 
     /// A step that stops reading from the client until a ``readOn`` step.
     ///

@@ -51,12 +51,12 @@ public final class PlaybackSession: NetworkSession {
     ///
     /// - Parameters:
     ///   - recording: The recording whose responses the session plays back.
-    ///   - rules: The rules that determine whether a request matches an exchange. The default is
-    ///     ``PlaybackRules/standard``.
+    ///   - rules: The rules that determine whether a request matches an exchange. By default, the session compares the
+    ///     method, the URL and the body.
     ///   - bodyLimit: The maximum number of bytes of each request body that the session keeps in memory. The default is
     ///     `nil`, which uses the limit of the recording, or 4 MiB if the recording has no limit.
     public convenience init(
-        _ recording: SessionRecording, rules: PlaybackRules = .standard, bodyLimit: Int? = nil
+        _ recording: SessionRecording, rules: PlaybackRules = PlaybackRules(), bodyLimit: Int? = nil
     ) {
         self.init(recording, "the recording", rules, bodyLimit)
     }
@@ -65,13 +65,13 @@ public final class PlaybackSession: NetworkSession {
     ///
     /// - Parameters:
     ///   - file: The file that contains the recording.
-    ///   - rules: The rules that determine whether a request matches an exchange. The default is
-    ///     ``PlaybackRules/standard``.
+    ///   - rules: The rules that determine whether a request matches an exchange. By default, the session compares the
+    ///     method, the URL and the body.
     ///   - bodyLimit: The maximum number of bytes of each request body that the session keeps in memory. The default is
     ///     `nil`, which uses the limit of the recording, or 4 MiB if the recording has no limit.
     /// - Throws: A ``SessionRecordingError`` if the file is not a readable recording.
     public convenience init(
-        contentsOf file: URL, rules: PlaybackRules = .standard, bodyLimit: Int? = nil
+        contentsOf file: URL, rules: PlaybackRules = PlaybackRules(), bodyLimit: Int? = nil
     ) throws(SessionRecordingError) {
         self.init(try SessionRecording(contentsOf: file), file.path, rules, bodyLimit)
     }
@@ -88,7 +88,7 @@ public final class PlaybackSession: NetworkSession {
     deinit { stub.close() }
 
     /// The exchanges that the session has not used yet.
-    public var unusedExchanges: [RecordedExchange] {
+    package var unusedExchanges: [RecordedExchange] {
         book.withLock { $0.unused }.map { recording.exchanges[$0] }
     }
 
@@ -321,9 +321,6 @@ public struct PlaybackRules: Sendable, Hashable {
     /// values.
     public var comparedHeaders: Set<String> = []
 
-    /// The standard rules, which compare the method, the URL and the body.
-    public static let standard = PlaybackRules()
-
-    /// Creates rules that are equal to ``standard``.
+    /// Creates rules that compare the method, the URL and the body.
     public init() {}
 }

@@ -100,7 +100,7 @@ public final class RecordingSession: NetworkSession {
     ///     operation.cancel()
     ///     try await operation.expectCancelled(.requested)
     ///     await session.settled()
-    ///     print(session.recording.exchanges.count)
+    ///     print(try session.recording.data().count)
     /// }
     /// ```
     public func settled() async {

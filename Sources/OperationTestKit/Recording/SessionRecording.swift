@@ -11,7 +11,7 @@ import OperationNetworking
 /// read, compare and edit. The file contains each body as text if possible, and as base64 otherwise.
 public struct SessionRecording: Sendable {
     /// The recorded exchanges, in the order in which their tasks were created.
-    public var exchanges: [RecordedExchange]
+    package var exchanges: [RecordedExchange]
     /// The information that the recording omits.
     ///
     /// A ``PlaybackSession`` removes the same information from requests before it compares them with the recording.
@@ -22,12 +22,7 @@ public struct SessionRecording: Sendable {
     public let bodyLimit: Int?
 
     /// Creates a recording from exchanges.
-    ///
-    /// - Parameters:
-    ///   - exchanges: The exchanges, in the order in which a ``PlaybackSession`` searches them. The default is an empty
-    ///     array.
-    ///   - redaction: The information that the recording omits. The default is `LogRedaction.secrets`.
-    public init(_ exchanges: [RecordedExchange] = [], redaction: LogRedaction = .secrets) {
+    package init(_ exchanges: [RecordedExchange] = [], redaction: LogRedaction = .secrets) {
         self.init(exchanges, redaction: redaction, bodyLimit: nil)
     }
 
@@ -128,11 +123,11 @@ public struct SessionRecording: Sendable {
 /// An error that explains why a recording cannot be read or written.
 public struct SessionRecordingError: Error, Hashable, Sendable, CustomStringConvertible, LocalizedError {
     /// The code that identifies the cause of the error.
-    public let code: Code
+    package let code: Code
     /// The path of the file, or `the recording` if the error does not concern a file.
     public let file: String
     /// A description of the problem.
-    public let detail: String
+    package let detail: String
 
     init(_ code: Code, _ file: String, _ detail: String) {
         (self.code, self.file, self.detail) = (code, file, detail)
@@ -147,37 +142,37 @@ public struct SessionRecordingError: Error, Hashable, Sendable, CustomStringConv
     /// A code that identifies why a recording cannot be read or written.
     ///
     /// Future versions may add codes.
-    public struct Code: Hashable, Sendable, CustomStringConvertible {
+    package struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The name of the code, such as `unreadable`.
-        public let description: String
+        package let description: String
         let explanation: String
         let advice: String
 
         /// The file cannot be read.
-        public static let unreadable = Code(
+        package static let unreadable = Code(
             description: "unreadable", explanation: "cannot be read",
             advice: "Check the path, or record it with a RecordingSession.")
         /// The file is not a recording.
-        public static let notARecording = Code(
+        package static let notARecording = Code(
             description: "notARecording", explanation: "is not a recording",
             advice: "Correct it, or record it again with a RecordingSession.")
         /// The file was written by an incompatible version of OperationTestKit.
-        public static let otherVersion = Code(
+        package static let otherVersion = Code(
             description: "otherVersion", explanation: "was written by another version of the test kit",
             advice: "Record it again with a RecordingSession.")
         /// The file cannot be written.
-        public static let unwritable = Code(
+        package static let unwritable = Code(
             description: "unwritable", explanation: "cannot be written",
             advice: "Check the folder and its permissions.")
     }
 }
 
 /// A recorded request and its response, without secrets.
-public struct RecordedExchange: Sendable, Hashable {
+package struct RecordedExchange: Sendable, Hashable {
     /// A way in which an exchange ended.
     ///
     /// Future versions will not add cases.
-    public enum End: Sendable, Hashable {
+    package enum End: Sendable, Hashable {
         /// The server sent a complete response.
         case complete
         /// The exchange failed with an error.
@@ -189,50 +184,26 @@ public struct RecordedExchange: Sendable, Hashable {
     }
 
     /// The method of the request.
-    public var method: String
+    package var method: String
     /// The URL of the request, without secrets.
     ///
     /// A ``RecordingSession`` replaces secret values, and query items that have no name, with `***`.
-    public var url: String
+    package var url: String
     /// The headers of the request, without the headers that the session adds.
-    public var requestHeaders: HeaderFields
+    package var requestHeaders: HeaderFields
     /// The body of the request.
-    public var requestBody: RecordedBody
+    package var requestBody: RecordedBody
     /// The status and headers of the response, or `nil` if there was no response.
-    public var response: ResponseHead?
+    package var response: ResponseHead?
     /// The part of the response body that was received.
-    public var responseBody: RecordedBody
+    package var responseBody: RecordedBody
     /// The trailers of the response.
-    public var trailers: HeaderFields
+    package var trailers: HeaderFields
     /// The way in which the exchange ended.
-    public var end: End
+    package var end: End
 
     /// Creates an exchange from a request and a response.
-    ///
-    /// ```swift
-    /// import Foundation
-    /// import OperationNetworking
-    /// import OperationTestKit
-    ///
-    /// func player(for url: URL) -> PlaybackSession {
-    ///     let songs = RecordedExchange(
-    ///         url: url.absoluteString, response: ResponseHead(url: url, status: 200),
-    ///         responseBody: RecordedBody(Data(#"["One", "Two"]"#.utf8)))
-    ///     return PlaybackSession(SessionRecording([songs]))
-    /// }
-    /// ```
-    ///
-    /// - Parameters:
-    ///   - method: The method of the request. The default is `GET`.
-    ///   - url: The absolute URL of the request.
-    ///   - requestHeaders: The headers of the request. The default is an empty list.
-    ///   - requestBody: The body of the request. The default is ``RecordedBody/none``.
-    ///   - response: The status and headers of the response. The default is `nil`, which means that there is no
-    ///     response.
-    ///   - responseBody: The received part of the response body. The default is ``RecordedBody/none``.
-    ///   - trailers: The trailers of the response. The default is an empty list.
-    ///   - end: The way in which the exchange ends. The default is ``End/complete``.
-    public init(
+    package init(
         _ method: String = "GET", url: String, requestHeaders: HeaderFields = [:], requestBody: RecordedBody = .none,
         response: ResponseHead? = nil, responseBody: RecordedBody = .none, trailers: HeaderFields = [:],
         end: End = .complete
@@ -244,7 +215,7 @@ public struct RecordedExchange: Sendable, Hashable {
 
 extension RecordedExchange: CustomStringConvertible {
     /// A description of the request and the response in one line.
-    public var description: String {
+    package var description: String {
         let answer = response.map { "\($0.status)" }
         let ending: String? =
             switch end {
@@ -259,21 +230,21 @@ extension RecordedExchange: CustomStringConvertible {
 /// A body of a request or response in a ``SessionRecording``.
 ///
 /// You cannot modify a body. To change a recording, replace the body.
-public struct RecordedBody: Sendable, Hashable {
+package struct RecordedBody: Sendable, Hashable {
     /// The bytes of the body without secrets, or `nil` if the recording omits the bytes.
-    public let data: Data?
+    package let data: Data?
     /// The number of bytes in the body, including bytes that the recording omits.
-    public let count: Int
+    package let count: Int
     /// The SHA-256 checksum of omitted bytes in hexadecimal digits, or `nil` if the checksum is unknown.
-    public let checksum: String?
+    package let checksum: String?
     /// The reason why bytes are missing, or `nil` if the body is complete.
-    public let gap: Gap?
+    package let gap: Gap?
 
     /// An empty body.
-    public static let none = RecordedBody(Data())
+    package static let none = RecordedBody(Data())
 
     /// Creates a complete body from its bytes.
-    public init(_ data: Data) {
+    package init(_ data: Data) {
         self.data = data
         (count, checksum, gap) = (data.count, nil, nil)
     }
@@ -285,7 +256,7 @@ public struct RecordedBody: Sendable, Hashable {
     ///   - checksum: The SHA-256 checksum of the body in hexadecimal digits. The default is `nil`, in which case every
     ///     request body matches during playback.
     ///   - gap: The reason why the bytes are missing. The default is ``Gap/tooLong``.
-    public init(leftOut count: Int, checksum: String? = nil, because gap: Gap = .tooLong) {
+    package init(leftOut count: Int, checksum: String? = nil, because gap: Gap = .tooLong) {
         data = nil
         (self.count, self.checksum, self.gap) = (max(count, 0), checksum, gap)
     }
@@ -293,33 +264,31 @@ public struct RecordedBody: Sendable, Hashable {
     /// Creates a body for a request that ended before the whole body was sent.
     ///
     /// During playback, every request body matches.
-    ///
-    /// - Parameter data: The bytes that were sent before the request ended.
-    public init(brokenOff data: Data) {
+    package init(brokenOff data: Data) {
         self.data = data
         (count, checksum, gap) = (data.count, nil, .brokenOff)
     }
 
     /// The body as UTF-8 text, or `nil` if the bytes are missing or are not UTF-8 text.
-    public var text: String? { data.flatMap { String(data: $0, encoding: .utf8) } }
+    package var text: String? { data.flatMap { String(data: $0, encoding: .utf8) } }
 
     /// A reason why bytes of a body are missing.
     ///
     /// Future versions may add reasons.
-    public struct Gap: Hashable, Sendable, CustomStringConvertible {
+    package struct Gap: Hashable, Sendable, CustomStringConvertible {
         /// The name of the reason, such as `tooLong`.
-        public let description: String
+        package let description: String
 
         init(_ description: String) { self.description = description }
 
         /// The body exceeds the limit of the ``RecordingSession``.
-        public static let tooLong = Gap("tooLong")
+        package static let tooLong = Gap("tooLong")
         /// The body cannot be searched for secrets, because it is compressed or does not match its content type.
-        public static let opaque = Gap("opaque")
+        package static let opaque = Gap("opaque")
         /// The session could not read the file that it sent as the body, or the file has changed.
-        public static let unreadable = Gap("unreadable")
+        package static let unreadable = Gap("unreadable")
         /// The stream that provided the body was not read to its end.
-        public static let brokenOff = Gap("brokenOff")
+        package static let brokenOff = Gap("brokenOff")
     }
 }
 

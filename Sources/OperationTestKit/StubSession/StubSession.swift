@@ -218,13 +218,13 @@ public struct StubAnswer: Sendable {
     /// The steps that the session performs, in order.
     ///
     /// The task ends after the last step.
-    public var steps: [Step]
+    package var steps: [Step]
 
     /// Creates a response from individual steps.
     public init(_ steps: Step...) { self.steps = steps }
 
     /// Creates a response from an array of steps.
-    public init(steps: [Step]) { self.steps = steps }
+    package init(steps: [Step]) { self.steps = steps }
 
     /// Returns a response with a status code, headers and no body.
     ///

@@ -366,7 +366,7 @@ struct SharedOperationTests {
 
     @Test func `a run ends without its body if its only asker is canceled while the run is created`() {
         let runs = Runs()
-        let participant = Locked<SharedOperation<Int, Flaw>?>(nil)
+        let participant = Locked<AsyncOperation<Int, Flaw>?>(nil)
         let shared = flights.operation(for: "a") {
             participant.withLock { $0 }?.cancel()
             return runs.make()

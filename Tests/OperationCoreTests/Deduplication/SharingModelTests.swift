@@ -47,7 +47,7 @@ private struct SharingSchedule {
     private let timeToLive: Int
     private let windsDown: Bool
     private var seconds = 0
-    private var participants: [(operation: SharedOperation<Int, Flaw>, key: Int)] = []
+    private var participants: [(operation: AsyncOperation<Int, Flaw>, key: Int)] = []
     private var expected: [String?] = []
     private var expectedRuns: [String?] = []
     private var lines = [Line](repeating: Line(), count: 2)

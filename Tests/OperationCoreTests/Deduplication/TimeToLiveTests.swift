@@ -19,7 +19,7 @@ struct TimeToLiveTests {
         flights = SharedOperations(options)
     }
 
-    private func ask(_ key: String = "a") -> SharedOperation<Int, Flaw> {
+    private func ask(_ key: String = "a") -> AsyncOperation<Int, Flaw> {
         let participant = flights.operation(for: key) { [runs] in runs.make() }
         participant.start()
         return participant

@@ -70,13 +70,13 @@ struct GroupPictureTests {
     @Test func `an explanation says why a group or one of its children waits`() async throws {
         let nested = try await Nested()
         let (queue, inner) = (nested.queue, nested.inner)
-        #expect("\(queue.explain(nested.outer))" == "outer runs in queue groups: waiting for its children: inner.")
+        #expect(queue.explain(nested.outer) == "outer runs in queue groups: waiting for its children: inner.")
         #expect(
-            "\(queue.explain(inner))" == "inner runs in queue groups: waiting for its children: last, running, second.")
+            queue.explain(inner) == "inner runs in queue groups: waiting for its children: last, running, second.")
         #expect(
-            "\(queue.explain(nested.second))" == "second is not in queue groups (a child of inner that waits for the "
+            queue.explain(nested.second) == "second is not in queue groups (a child of inner that waits for the "
                 + "group to start it): its group runs at most 1 child at a time (held by running).")
-        #expect("\(queue.explain(nested.running))" == "running runs in queue groups.")
+        #expect(queue.explain(nested.running) == "running runs in queue groups.")
         await nested.end()
     }
 

@@ -119,7 +119,7 @@ struct Look: Equatable, CustomStringConvertible {
         self.flags = flags
     }
 
-    var description: String { "\(state.rawValue) '\(text)' working \(isWorking) over \(isOver) \(flags.sorted())" }
+    var description: String { "\(state) '\(text)' working \(isWorking) over \(isOver) \(flags.sorted())" }
 
     static let waiting = Look(.notStarted, "not started", working: true, ["ready"])
     static let blocked = Look(.notStarted, "not started", working: true, [])

@@ -21,7 +21,7 @@ struct MappedOperationTests {
         #expect(other.outcome == .failure(.converted("second")))
 
         let third = HandDriven(hooks: .init(main: { $0.finish(withError: .second) }))
-        let whole: MappedOperation<String, Never> = third.mapOutcome { .success($0.word) }
+        let whole: AsyncOperation<String, Never> = third.mapOutcome { .success($0.word) }
         whole.start()
         #expect(whole.outcome == .success("failure second"))
     }
@@ -75,7 +75,7 @@ struct MappedOperationTests {
 
     @Test func `mapOutcome can convert a cancellation to a result`() {
         let original = HandDriven()
-        let mapped: MappedOperation<String, Never> = original.mapOutcome { .success($0.word) }
+        let mapped: AsyncOperation<String, Never> = original.mapOutcome { .success($0.word) }
         mapped.start()
         original.cancel()
         #expect(mapped.outcome == .success("cancelled requested"))

@@ -28,7 +28,7 @@ struct MappedOutcomeTests {
     }
 
     @Test func `an operation mapped during a conversion or after the end is converted`() {
-        let original = HandDriven(), made = Locked<[MappedOperation<Int, Flaw>]>([])
+        let original = HandDriven(), made = Locked<[AsyncOperation<Int, Flaw>]>([])
         let first = original.mapResult { [unowned original] result in
             let late = original.mapResult { $0 + 10 }
             made.withLock { $0.append(late) }
@@ -57,9 +57,9 @@ struct MappedOutcomeTests {
 
     @Test func `only the mapped operation that was canceled stays canceled, others convert the cancellation`() {
         let original = HandDriven()
-        let mapped: MappedOperation<String, Never> = original.mapOutcome { .success($0.word) }
-        let other: MappedOperation<String, Never> = original.mapOutcome { .success($0.word) }
-        let further: MappedOperation<String, Never> = mapped.mapOutcome { .success($0.word) }
+        let mapped: AsyncOperation<String, Never> = original.mapOutcome { .success($0.word) }
+        let other: AsyncOperation<String, Never> = original.mapOutcome { .success($0.word) }
+        let further: AsyncOperation<String, Never> = mapped.mapOutcome { .success($0.word) }
         mapped.start()
         mapped.cancel()
         #expect(mapped.outcome == .cancelled(.requested))
@@ -71,22 +71,22 @@ struct MappedOutcomeTests {
     func `queues and groups count the outcome of the mapped operation, not of its original`() async throws {
         let queue = QueueManager("counting")
         func broken() -> SyncProbe { SyncProbe { $0.finish(withError: .first) } }
-        let saved: MappedOperation<String, Never> = broken().mapOutcome { .success($0.word) }
-        let spoilt: MappedOperation<Int, Flaw> = SyncProbe { $0.finish(withResult: 1) }
+        let saved: AsyncOperation<String, Never> = broken().mapOutcome { .success($0.word) }
+        let spoilt: AsyncOperation<Int, Flaw> = SyncProbe { $0.finish(withResult: 1) }
             .mapOutcome { _ in .failure(.second) }
         try queue.add(saved)
         try queue.add(spoilt)
         await queue.drained()
         #expect(queue.counts.finished == 1 && queue.counts.failed == 1)
         #expect(queue.failures.map { $0.operation === spoilt } == [true])
-        let again: MappedOperation<String, Never> = broken().mapOutcome { .success($0.word) }
+        let again: AsyncOperation<String, Never> = broken().mapOutcome { .success($0.word) }
         #expect(try await GroupOperation.all([again]).run() == ["failure first"])
     }
 
     @Test(.comparesObjects)
     func `a mapped child that converts cancellations is still canceled with its group`() async throws {
         let child = HandDriven()
-        let mapped: MappedOperation<String, Never> = child.mapOutcome { .success($0.word) }
+        let mapped: AsyncOperation<String, Never> = child.mapOutcome { .success($0.word) }
         let group = GroupOperation.all([mapped])
         group.startAndKeepAlive()
         _ = await child.calls.events(atLeast: 1)

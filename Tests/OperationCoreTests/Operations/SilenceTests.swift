@@ -96,7 +96,7 @@ struct SilenceTests {
 
     @Test func `a mapping that converts a cancellation to a result still calls its success handler`() async {
         let original = HandDriven()
-        let mapped: MappedOperation<Int, Flaw> = original.mapOutcome { outcome in
+        let mapped: AsyncOperation<Int, Flaw> = original.mapOutcome { outcome in
             outcome.result.map { .success($0) } ?? .success(0)
         }
         listen(mapped)
@@ -112,7 +112,7 @@ struct SilenceTests {
         // The mapped operation is canceled after the conversion, or by the conversion itself.
         for isEarly in [true, false] {
             let original = HandDriven(), kept = Locked<ManagedOperation?>(nil)
-            let mapped: MappedOperation<Int, Flaw> = original.mapOutcome { outcome in
+            let mapped: AsyncOperation<Int, Flaw> = original.mapOutcome { outcome in
                 kept.withLock { exchange(&$0, with: nil) }?.cancel()
                 return outcome.result.map { .success($0) } ?? .success(0)
             }

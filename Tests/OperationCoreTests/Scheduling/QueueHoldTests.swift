@@ -20,7 +20,7 @@ struct QueueHoldTests {
         try queue.add(operation)
         #expect(queue.isSuspended && !queue.isSuspendedByUser && !operation.isExecuting)
         #expect(
-            queue.explain(operation).description
+            queue.explain(operation)
                 == "upload is ready in queue uploads: the queue is suspended (the network is gone).")
         hold.set(true)
         hold.set(false)

@@ -7,7 +7,7 @@ import Testing
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueNameTests {
     @Test func `a queue is defined once and found by its name`() throws {
-        let name = QueueName("names: images")
+        let name = "names: images"
         let queue = try QueueManager.define(name, width: 4)
         #expect(try QueueManager.named(name) === queue)
         #expect(try QueueManager.named("names: images") === queue)

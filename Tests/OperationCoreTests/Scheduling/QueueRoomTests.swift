@@ -11,10 +11,10 @@ import Testing
 struct QueueRoomTests {
     /// The way to add operations when there is room.
     enum Way: String, CaseIterable, Sendable {
-        case operation, foreign, closure, array, chain, barrier, barrierClosure, remaking, unique
+        case operation, foreign, array
 
         /// The number of operations that are added.
-        var count: Int { self == .array || self == .chain ? 3 : 1 }
+        var count: Int { self == .array ? 3 : 1 }
 
         /// Adds the operations.
         ///
@@ -24,13 +24,7 @@ struct QueueRoomTests {
             switch self {
             case .operation: try await queue.addWhenThereIsRoom(ClosureOperation(body))
             case .foreign: try await queue.addWhenThereIsRoom(BlockOperation(block: body))
-            case .closure: try await queue.addWhenThereIsRoom(body)
             case .array: try await queue.addWhenThereIsRoom((0..<3).map { _ in ClosureOperation(body) })
-            case .chain: try await queue.addChainWhenThereIsRoom((0..<3).map { _ in ClosureOperation(body) })
-            case .barrier: try await queue.addBarrierWhenThereIsRoom(ClosureOperation(body))
-            case .barrierClosure: try await queue.addBarrierWhenThereIsRoom(body)
-            case .remaking: try await queue.addWhenThereIsRoom(remaking: { ClosureOperation(body) })
-            case .unique: try await queue.addUniqueWhenThereIsRoom(ClosureOperation(body), key: 1, policy: .keep)
             }
         }
 
@@ -86,12 +80,12 @@ struct QueueRoomTests {
         if way.count > 1 { await end(present[0]) }
         task.cancel()
         #expect(await task.value == .cancelled)
-        let next = Task { [queue, ran] in await Way.closure.code(queue, ran) }
+        let next = Task { [queue, ran] in await Way.operation.code(queue, ran) }
         if way.count == 1 { await end(present[0]) }
         #expect(await next.value == nil)
         for operation in present[1...] { await end(operation) }
         await queue.drained()
-        #expect(ran.events == [.closure])
+        #expect(ran.events == [.operation])
     }
 
     @Test(arguments: Way.allCases)
@@ -105,7 +99,7 @@ struct QueueRoomTests {
 
     @Test func `a task that waits for less room does not overtake a task that needs more`() async {
         let many = await wait(.array)
-        let few = await wait(.closure, as: 2)
+        let few = await wait(.operation, as: 2)
         for operation in present[...1] {
             await end(operation)
             await operation.end()
@@ -116,7 +110,7 @@ struct QueueRoomTests {
         #expect(await many.value == nil)
         #expect(await few.value == nil)
         await queue.drained()
-        // The closure was added when the first of them ended. The others may still have been running on another thread.
+        // The operation was added when the first of them ended. The others may still have been running on another thread.
         #expect(ran.events.first == .array)
         #expect(ran.events.filter { $0 == .array }.count == 3 && ran.count == 4)
     }
@@ -125,7 +119,7 @@ struct QueueRoomTests {
         let task = await wait(.array)
         queue.capacity = 2
         #expect(await task.value == .full)
-        #expect(await Way.chain.code(queue, ran) == .full)
+        #expect(await Way.array.code(queue, ran) == .full)
         do throws(QueueError) {
             try await queue.addWhenThereIsRoom((0..<5).map { _ in HandDriven() })
         } catch {
@@ -139,16 +133,12 @@ struct QueueRoomTests {
 
     @Test func `an operation that cannot be added although there is room leaves the room to others`() async throws {
         let ended = ClosureOperation { 1 }, block = BlockOperation {}
-        let first = ClosureOperation { 1 }, second = ClosureOperation { 2 }
-        try first.depend(on: second, otherwise: .runAnyway)
         ended.start()
         block.start()
         let tasks = [
             Task { [queue] in try await queue.addWhenThereIsRoom(ended) },
             Task { [queue] in try await queue.addWhenThereIsRoom(block) },
             Task { [queue] in try await queue.addWhenThereIsRoom([ended]) },
-            Task { [queue] in try await queue.addChainWhenThereIsRoom([first, second]) },
-            Task { [queue] in _ = try await queue.addUniqueWhenThereIsRoom(ended, key: 1, policy: .keep) },
         ]
         for operation in present { await end(operation) }
         for task in tasks { await #expect(throws: QueueError.self) { try await task.value } }

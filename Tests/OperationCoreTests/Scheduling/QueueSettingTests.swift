@@ -27,10 +27,11 @@ struct QueueSettingTests {
                     registrar.during { order.record(round) }
                 }
             }
-            try queue.addBarrier {
-                if registrar.present > 0 { alone.withLock { $0 = false } }
-                registrar.during()
-            }
+            try queue.addBarrier(
+                ClosureOperation {
+                    if registrar.present > 0 { alone.withLock { $0 = false } }
+                    registrar.during()
+                })
         }
         await queue.drained()
         #expect(alone.withLock { $0 })
@@ -79,7 +80,7 @@ struct QueueSettingTests {
         try queue.add(after)
         barriers[1].cancel()
         barriers[0].cancel()
-        #expect(queue.explain(after).description.contains("barrier 2"))
+        #expect(queue.explain(after).contains("barrier 2"))
         barriers[2].cancel()
         await after.finishOnceBegun(withResult: 1)
         _ = await before.calls.events(atLeast: 1)

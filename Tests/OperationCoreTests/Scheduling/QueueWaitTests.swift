@@ -166,7 +166,7 @@ struct QueueWaitTests {
     }
 
     private func isKeptByWidth(_ operation: ManagedOperation, in queue: QueueManager) -> Bool {
-        queue.explain(operation).reasons.contains { if case .width = $0 { true } else { false } }
+        queue.explanation(of: operation).reasons.contains { if case .width = $0 { true } else { false } }
     }
 
     @Test func `a rule that waits does not hold up operations that became ready with it`() async throws {

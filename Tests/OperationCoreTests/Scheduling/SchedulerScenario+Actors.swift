@@ -91,7 +91,7 @@ extension SchedulerScenario {
     }
 
     private func taken(in queue: Int) -> Set<Int> {
-        Set(queues[queue].snapshot.running.compactMap { Int($0.name) })
+        Set(queues[queue].snapshot.entries(.running).compactMap { Int($0.name) })
     }
 
     /// Sets a result before the body starts.

@@ -410,7 +410,7 @@ struct WaitCircleTests {
         #expect(notice.kind == .waitsForItself)
         #expect(notice.message.contains("waiter → dependent of its waiter → waiter"))
         #expect(
-            queue.explain(waiter).description
+            queue.explain(waiter)
                 == "waiter runs in queue noticed: its body waits for dependent of its waiter.")
         dependent.cancel()
         #expect(try await waiter.value == 2)

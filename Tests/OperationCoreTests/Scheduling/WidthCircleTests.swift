@@ -108,7 +108,7 @@ struct WidthCircleTests {
         #expect(notices.events.first?.message.contains("first → last of \(isBlocking) → first") == true)
         let queue = QueueManager("asked")
         #expect(
-            queue.explain(last).description.hasSuffix(
+            queue.explain(last).hasSuffix(
                 ": its group runs at most 1 child at a time (held by first)."), "\(queue.explain(last))")
         last.cancel()
         #expect(await ends(group))

@@ -67,7 +67,7 @@ struct CategorySlotTests {
         let next = try await busy(queue)
         #expect(waiting.calls.events == [])
         let reason = "category shared has no free slot (held by stranger)"
-        #expect(await eventually { queue.explain(waiting).description.contains(reason) })
+        #expect(await eventually { queue.explain(waiting).contains(reason) })
         next.finish(withResult: 1)
         stranger.finish(withResult: 1)
         #expect(await waiting.calls.events(atLeast: 1) == ["main"])
@@ -115,7 +115,7 @@ struct CategorySlotTests {
 
     @Test func `an operation refused its category with a slot can be canceled without a started event`() async throws {
         let queue = QueueManager("refusing", width: 1)
-        var updates = queue.events.makeAsyncIterator()
+        var updates = queue.events(keeping: 1_024).makeAsyncIterator()
         let filler = try await busy(queue)
         let waiting = driven("waiting"), stranger = driven("stranger")
         try queue.add(waiting)

@@ -32,7 +32,7 @@ struct AuthenticationStoryTests {
             retry.budget = RetryBudget(clock: bench.clock)
             operation.retry = retry
             operation.retryHandler = { told.record($0) }
-            operation.addLog(NetworkLog { entries.record($0) })
+            operation.addNetworkObserver(NetworkLog { entries.record($0) })
             return operation
         }
         let patient = operation(3)
@@ -164,7 +164,7 @@ struct AuthenticationStoryTests {
         #expect(try await other.value == "free")
         // Each operation joins the waiting list first, and then frees its slot.
         await until { authenticator.postponedCount == 5 && queue.snapshot.resting.count == 5 }
-        #expect(queue.explain(operations[0]).description == "first runs in queue api: waiting for a credential (shop).")
+        #expect(queue.explain(operations[0]) == "first runs in queue api: waiting for a credential (shop).")
         refreshes.open()
         for operation in operations { #expect(try await operation.value == "Hello") }
         await queue.drained()
@@ -188,7 +188,7 @@ struct AuthenticationStoryTests {
         await until { first.networkAttempts.isWaitingForTime }
         try queue.add(second)
         #expect(try await second.value == "Hello")
-        #expect(queue.explain(first).description == "first runs in queue api: waiting 3.2 s before attempt 2.")
+        #expect(queue.explain(first) == "first runs in queue api: waiting 3.2 s before attempt 2.")
         clock.advance(by: .seconds(4))
         #expect(try await first.value == "Hello")
     }

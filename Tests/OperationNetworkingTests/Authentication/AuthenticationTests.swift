@@ -67,7 +67,7 @@ struct AuthenticationTests {
         await until { authenticator.postponedCount == 1_004 }
         #expect(bench.server.counts.heads <= 12)
         await until { operations[0].waitReason?.kind == .credential }
-        #expect(queue.explain(operations[0]).description.contains("waiting for a credential"))
+        #expect(queue.explain(operations[0]).contains("waiting for a credential"))
         refreshes.open()
         #expect(
             await results(operations).allSatisfy { $0?.error?.code == .refreshFailed && $0?.error?.cause is Refusal })

@@ -37,7 +37,7 @@ struct PostponedOperationsTests {
             #expect(try await free.value == "free")
             await until { unpaid.count == 4 }
             #expect(unpaid.operations.map(\.name) == ["0", "1", "2", "3"])
-            #expect(queue.explain(operations[1]).description == "1 runs in queue shop: paused until it is paid.")
+            #expect(queue.explain(operations[1]) == "1 runs in queue shop: paused until it is paid.")
             #expect(unpaid.run(operations[3]) { try $0.with("X-Receipt", "1") })
             #expect(try await operations[3].value == "Hello")
             #expect(!unpaid.run(operations[3]))

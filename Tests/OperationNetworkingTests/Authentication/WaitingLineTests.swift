@@ -46,7 +46,7 @@
                 let authenticator = authenticatorOverSession(), log = EventRecorder<String>()
                 let operations = (0..<40).map { _ in operation(authenticator) }
                 for operation in operations {
-                    operation.addLog(NetworkLog { log.record($0) })
+                    operation.addNetworkObserver(NetworkLog { log.record($0) })
                     operation.start()
                 }
                 // All tasks exist before the first response arrives.

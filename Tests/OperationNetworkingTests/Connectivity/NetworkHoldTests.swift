@@ -31,7 +31,7 @@ struct NetworkHoldTests {
         try queue.add(operation)
         #expect(queue.isSuspended)
         #expect(
-            queue.explain(operation).description
+            queue.explain(operation)
                 == "upload is ready in queue uploads: the queue is suspended (the network is unavailable).")
         network.write(.satisfied)
         clock.advance(by: .milliseconds(1_499))
@@ -56,7 +56,7 @@ struct NetworkHoldTests {
         let operation = ClosureOperation { 42 }
         operation.name = "upload"
         try queue.add(operation)
-        #expect(queue.explain(operation).description.contains("(the user asked for it, the network is unavailable)"))
+        #expect(queue.explain(operation).contains("(the user asked for it, the network is unavailable)"))
         comeBack()
         #expect(queue.isSuspended && queue.isSuspendedByUser)
         network.write(.unsatisfied)

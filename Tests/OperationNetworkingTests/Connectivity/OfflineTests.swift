@@ -165,7 +165,7 @@ struct OfflineTests {
         try queue.add(other)
         #expect(try await other.value == 42)
         #expect(queue.snapshot.resting.count == 3)
-        #expect(queue.explain(operations[0]).description.hasSuffix("runs in queue api: waiting for the network."))
+        #expect(queue.explain(operations[0]).hasSuffix("runs in queue api: waiting for the network."))
         bench.network.write(.satisfied)
         bench.clock.advance(by: .seconds(10))
         for operation in operations { _ = try await operation.value }

@@ -37,7 +37,7 @@ struct GroupInheritanceTests {
 
     /// The ways in which an operation becomes a child.
     enum Way: String, CaseIterable, Sendable {
-        case asyncBody, synchronousBody, declared, added, map, pipeline, plan, recovered
+        case asyncBody, synchronousBody, declared, added, map, pipeline, recovered
     }
 
     private func group(_ way: Way) -> GroupOperation<[String], GroupFailure> {
@@ -54,7 +54,6 @@ struct GroupInheritanceTests {
             }
         case .map: return GroupOperation.map(["/a"], width: 1, make)
         case .pipeline: return OperationPipeline(["/a"]).stage(width: 1) { make($0) }.operation()
-        case .plan: return OperationPlan { (path: String) in make(path) }.mapResult { [$0] }.operation(for: "/a")
         case .recovered:
             let failing = TaskOperation { () async throws -> String in throw Refusal() }
             let group = GroupOperation.all([failing])

@@ -26,7 +26,7 @@
             let time = time
             var configuration = ExchangeConfiguration()
             configuration.now = { time.now }
-            configuration.cache = HTTPCache(folder: folder.url, limits: limits) { time.now }
+            configuration.cache = HTTPCache(CacheFolder(url: folder.url), limits: limits) { time.now }
             change(&configuration)
             return ExchangeSession(over: transport, configuration: configuration)
         }

@@ -87,7 +87,7 @@ struct RateLimitTests {
             await until { operation.waitReason?.kind == .rateLimit }
         }
         #expect(queue.counts.resting == 2 && limit.waitingCount == 2)
-        let explanation = queue.explain(operations[3]).description
+        let explanation = queue.explain(operations[3])
         #expect(explanation.hasSuffix("waiting 20.0 s for the rate limit of 1 request per 10.0 seconds."))
         clock.advance(by: .milliseconds(9_999))
         #expect(limit.waitingCount == 2)

@@ -201,8 +201,8 @@ struct LogEntryTests {
         let written = NetworkLog { severity, event, text in entries.record((severity, event.operationID, text)) }
         let operation = bench.text()
         operation.networkAttempts.changePolicies { $0.manual = Again(most: 2) }
-        operation.addLog(written)
-        operation.addLog(written)
+        operation.addNetworkObserver(written)
+        operation.addNetworkObserver(written)
         operation.addNetworkObserver(log)
         #expect(try await operation.run() == "Hello")
         await log.ended()
@@ -223,7 +223,7 @@ struct LogEntryTests {
             url: bench.server.url("/"), method: "POST", body: form, urlSession: bench.session
         ) { data, _ in data.count }
         operation.callbackQueue = bench.callbacks
-        operation.addLog(NetworkLog(level: .bodies) { lines.record($0) })
+        operation.addNetworkObserver(NetworkLog(level: .bodies) { lines.record($0) })
         #expect(try await operation.run() == 4)
         #expect(lines.events.first?.hasSuffix("\n  user=anna&password=***") == true, "\(lines.events)")
     }

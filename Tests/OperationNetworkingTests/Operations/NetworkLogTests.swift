@@ -128,7 +128,7 @@ struct NetworkLogTests {
         let bench = try OperationBench()
         let entries = EventRecorder<String>()
         let operation = bench.text("/nowhere?q=hidden")
-        operation.addLog(NetworkLog { entries.record($0) })
+        operation.addNetworkObserver(NetworkLog { entries.record($0) })
         _ = await failure(of: operation)
         #expect(entries.events.count == 3)
         #expect(entries.events.last?.contains("unacceptableStatus") == true)

@@ -63,9 +63,10 @@ struct ExpectationTests {
         #expect(unmet?.found == "no end within 1 ms, it was not started; start it, or add it to a queue")
         let waiting = ClosureOperation { 2 }
         waiting.addDependency(forgotten)
-        func now() throws { try waiting.expectSuccess() }
-        let dependent = #expect(throws: UnmetExpectation.self) { try now() }
-        #expect(dependent?.found == "no end, it waits for its dependencies or for its admission")
+        let dependent = await #expect(throws: UnmetExpectation.self) {
+            try await waiting.expectSuccess(within: .milliseconds(1))
+        }
+        #expect(dependent?.found == "no end within 1 ms, it waits for its dependencies or for its admission")
         forgotten.cancel()
     }
 

@@ -34,7 +34,7 @@ struct RecordedBodiesTests {
     @Test func `a form with a part that cannot be parsed is compared byte by byte`() async throws {
         func form(_ text: String) throws -> RequestBody {
             var form = MultipartForm()
-            form.add(.init(name: "data", body: RequestBody.data(Data(text.utf8)).withContentType("application/json")))
+            form.add("data", body: RequestBody.data(Data(text.utf8)).withContentType("application/json"))
             return try .multipart(form)
         }
         let recording = try await bench.recorded(.text("ok"), form("// a comment"))

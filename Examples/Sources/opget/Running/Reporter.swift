@@ -39,7 +39,7 @@ final class Reporter: Sendable {
         self.display = display
         self.log = log
         isQuiet = settings.isQuiet
-        started = SystemClock.shared.now
+        started = SystemClock.system.now
         var state = State()
         state.results = Array(repeating: nil, count: items.count)
         if !isQuiet { state.rows = items.map { display.add(ProgressRow($0.shownName)) } }
@@ -120,7 +120,7 @@ final class Reporter: Sendable {
 
     /// Logs the progress immediately, and then once per second.
     private func logProgress(_ item: DownloadItem, _ bytes: Int64, _ total: Int64?) {
-        let now = SystemClock.shared.now
+        let now = SystemClock.system.now
         let isDue = state.withLock { state in
             if let last = state.lastProgress[item.index], last.duration(to: now) < .seconds(1) { return false }
             state.lastProgress[item.index] = now
@@ -223,7 +223,7 @@ final class Reporter: Sendable {
         if signal != nil {
             display.say("Interrupted. The received bytes are kept. To resume, run the same command with --continue.")
         } else if results.count > 1, !isQuiet {
-            let seconds = started.duration(to: SystemClock.shared.now)
+            let seconds = started.duration(to: SystemClock.system.now)
             let kept = skipped > 0 ? ", \(skipped) skipped" : ""
             let bad = failed > 0 ? ", \(failed) failed" : ""
             let all = "\(QuantityText.bytes(bytes)) in \(QuantityText.elapsed(seconds))"
@@ -235,7 +235,7 @@ final class Reporter: Sendable {
         var event = RunEvent("end")
         (event.done, event.skipped, event.failed, event.bytes) = (done, skipped, failed, bytes)
         event.exit = status.rawValue
-        event.seconds = started.duration(to: SystemClock.shared.now).inSeconds
+        event.seconds = started.duration(to: SystemClock.system.now).inSeconds
         write(event)
         if let problem = queue.sync(execute: { log?.problem }) {
             display.say("opget: The log is incomplete: \(problem).")

@@ -47,7 +47,7 @@ final class SegmentedFile: Sendable {
         metadata = opened.metadata
         marks = Mutex(opened.marks)
         (resumedBytes, discardedBytes) = (opened.resumed, opened.discarded)
-        lastCheckpoint = Mutex(SystemClock.shared.now)
+        lastCheckpoint = Mutex(SystemClock.system.now)
     }
 
     private struct Opened {
@@ -169,7 +169,7 @@ extension SegmentedFile {
             return marks[index]
         }
         note(mark, of: index)
-        let now = SystemClock.shared.now
+        let now = SystemClock.system.now
         let isDue = lastCheckpoint.withLock { last in
             guard last.advanced(by: Self.checkpointInterval) <= now else { return false }
             last = now

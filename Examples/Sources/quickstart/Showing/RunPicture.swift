@@ -28,7 +28,7 @@ struct RunPicture {
             guard let first, let started = run.started, let ended = run.ended, let lane = run.lane else { return nil }
             return Bar(
                 name: run.name, lane: lane, start: Self.seconds(first.duration(to: started)),
-                end: Self.seconds(first.duration(to: ended)), ending: run.ending?.rawValue ?? "")
+                end: Self.seconds(first.duration(to: ended)), ending: run.ending.map { "\($0)" } ?? "")
         }
     }
 

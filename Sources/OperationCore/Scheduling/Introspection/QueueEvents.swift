@@ -2,40 +2,19 @@
 // See LICENSE in the repository's root.
 
 /// An asynchronous sequence that begins with the current state of a queue and continues with its changes.
-///
-/// ```swift
-/// func follow(_ queue: QueueManager) async {
-///     for await update in queue.events {
-///         switch update {
-///         case .snapshot(let state): print("begins with \(state)")
-///         case .event(let event): print(event)
-///         case .missed(let count, let state):
-///             print("\(count) events were dropped; the state is \(state)")
-///         }
-///     }
-/// }
-/// ```
-///
-/// The sequence contains the events in the order of the changes and numbers them without gaps. You can apply events to
-/// a snapshot with ``QueueSnapshot/apply(_:)``. The sequence stores unread events up to a maximum number. If a reader
-/// is too slow, the reader receives the number of missed events and a new snapshot. The next events follow that
-/// snapshot.
-///
-/// Neither the sequence nor an iterator keeps the queue alive. A loop over the sequence ends when the queue is freed
-/// and all of its entries have ended, or when the loop's task is canceled.
-public struct QueueEvents: AsyncSequence, Sendable {
+package struct QueueEvents: AsyncSequence, Sendable {
     let engine: WeakReference<QueueEngine>
     let capacity: Int
 
     /// Creates an iterator that begins with the current state of the queue.
-    public func makeAsyncIterator() -> Iterator { Iterator(subscription: QueueSubscription(engine, capacity)) }
+    package func makeAsyncIterator() -> Iterator { Iterator(subscription: QueueSubscription(engine, capacity)) }
 
     /// An iterator that returns the updates of a queue one after another.
-    public struct Iterator: AsyncIteratorProtocol {
+    package struct Iterator: AsyncIteratorProtocol {
         fileprivate let subscription: QueueSubscription
 
         /// Waits for the next update and returns it, or returns `nil` after the last update or if the task is canceled.
-        public mutating func next() async -> QueueUpdate? { await subscription.next() }
+        package mutating func next() async -> QueueUpdate? { await subscription.next() }
     }
 }
 
@@ -359,7 +338,7 @@ public enum QueueUpdate: Sendable {
     case missed(UInt64, QueueSnapshot)
 
     /// The snapshot, or `nil` if the update is an event.
-    public var snapshot: QueueSnapshot? {
+    package var snapshot: QueueSnapshot? {
         switch self {
         case .snapshot(let snapshot), .missed(_, let snapshot): snapshot
         case .event: nil
@@ -367,7 +346,7 @@ public enum QueueUpdate: Sendable {
     }
 
     /// The event, or `nil` if the update is a snapshot.
-    public var event: QueueEvent? {
+    package var event: QueueEvent? {
         if case .event(let event) = self { event } else { nil }
     }
 }

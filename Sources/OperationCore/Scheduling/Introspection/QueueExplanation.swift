@@ -5,36 +5,25 @@ import Foundation
 
 /// An explanation of why an operation does not run, with structured values and a readable description.
 ///
-/// ```swift
-/// let queue = QueueManager("uploads")
-/// let prepare = ClosureOperation { 1 }, upload = ClosureOperation { 2 }
-/// upload.addDependency(prepare)
-/// try queue.add(upload)
-/// print(queue.explain(upload))
-/// // ClosureOperation<Int, Never> waits in queue uploads:
-/// // it depends on ClosureOperation<Int, Never>
-/// // (not started, and in no queue that would start it).
-/// ```
-///
 /// The explanation describes the moment at which it was created. The queue checks the dependencies one after another,
 /// so the states of some of them may have changed when the explanation is complete.
-public struct QueueExplanation: Sendable, CustomStringConvertible {
+package struct QueueExplanation: Sendable, CustomStringConvertible {
     /// The operation that the explanation describes.
-    public let operation: Operation
+    package let operation: Operation
     /// The name of the queue that created the explanation.
-    public let queue: String
+    package let queue: String
     /// The state of the operation.
-    public let standing: OperationStanding
+    package let standing: OperationStanding
     /// The reasons why the operation does not run.
     ///
     /// The array is empty if nothing prevents the operation from running. The array is also empty if the operation is
     /// not in the queue, unless the operation waits for the width of its group.
-    public let reasons: [Reason]
+    package let reasons: [Reason]
 
     /// A reason why an operation does not run.
     ///
     /// Future versions may add cases.
-    public enum Reason: Sendable {
+    package enum Reason: Sendable {
         /// The operation waits for another operation that has not ended.
         case dependency(Dependency)
         /// The operation waits because of a delay or another start condition.
@@ -73,41 +62,41 @@ public struct QueueExplanation: Sendable, CustomStringConvertible {
     }
 
     /// An operation that must end before another operation can begin.
-    public struct Dependency: Sendable {
+    package struct Dependency: Sendable {
         /// The operation that has not ended.
-        public let operation: Operation
+        package let operation: Operation
         /// The state of the operation that has not ended.
-        public let standing: OperationStanding
+        package let standing: OperationStanding
     }
 
     /// A start condition that prevents an entry from beginning after its dependencies have ended.
-    public struct Hold: Sendable {
+    package struct Hold: Sendable {
         /// The kind of start condition.
         ///
         /// The kinds are `delay`, `condition`, `throttle`, `category`, `group` (a suspended group), `groupWidth` and
         /// `admission`. Future versions may add kinds.
-        public let kind: String
+        package let kind: String
         /// A clause that describes the start condition, such as "its startDelay has not elapsed".
-        public let detail: String
+        package let detail: String
         /// The operations, in any queue, that hold the resource that the entry needs.
-        public let holders: [Operation]
+        package let holders: [Operation]
     }
 
     /// A wait that a barrier causes, with the earlier entries that must end first.
-    public struct BarrierWait: Sendable {
+    package struct BarrierWait: Sendable {
         /// A Boolean value that indicates whether the entry itself is a barrier.
-        public let isBarrier: Bool
+        package let isBarrier: Bool
         /// The barriers that were added before the entry, in no particular order.
-        public let barriers: [QueueEntry]
+        package let barriers: [QueueEntry]
         /// All entries that must end before the entry begins, including the barriers, in no particular order.
-        public let ahead: [QueueEntry]
+        package let ahead: [QueueEntry]
     }
 }
 
 /// The state of an operation, inside or outside a queue.
 ///
 /// Future versions may add cases.
-public enum OperationStanding: Sendable, Hashable, CustomStringConvertible {
+package enum OperationStanding: Sendable, Hashable, CustomStringConvertible {
     /// The operation is in a ``QueueManager``.
     ///
     /// The associated values are the name of the queue and the state of the entry.
@@ -128,7 +117,7 @@ public enum OperationStanding: Sendable, Hashable, CustomStringConvertible {
     case ended(QueueEntry.Ending)
 
     /// A description of the state.
-    public var description: String {
+    package var description: String {
         switch self {
         case .inQueue(let queue, let state): "\(state) in queue \(queue)"
         case .inGroup(let group): "a child of \(group) that waits for the group to start it"
@@ -145,7 +134,7 @@ public enum OperationStanding: Sendable, Hashable, CustomStringConvertible {
 
 extension QueueExplanation {
     /// A description of the operation's state and of all reasons.
-    public var description: String {
+    package var description: String {
         let subject = "\(operation.displayName) \(verb)"
         if reasons.isEmpty { return subject + "." }
         return subject + ": " + reasons.map(\.description).joined(separator: "; ") + "."
@@ -166,7 +155,7 @@ extension QueueExplanation {
 
 extension QueueExplanation.Reason: CustomStringConvertible {
     /// A description of the reason that can be part of a sentence.
-    public var description: String {
+    package var description: String {
         switch self {
         case .dependency(let dependency): "it depends on \(dependency.operation.displayName) (\(dependency.standing))"
         case .hold(let hold): "\(hold.detail)\(hold.namesHolders ? "" : " (held by \(names(of: hold.holders)))")"
@@ -226,7 +215,7 @@ extension QueueExplanation.Hold {
 
 extension QueueExplanation.BarrierWait: CustomStringConvertible {
     /// A description of the barrier that can be part of a sentence.
-    public var description: String {
+    package var description: String {
         isBarrier
             ? "it is a barrier, and \(names(ahead)) must end first"
             : "it is behind the barrier \(names(barriers)), and \(names(ahead)) must end first"

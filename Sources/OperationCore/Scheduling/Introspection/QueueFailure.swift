@@ -163,7 +163,7 @@ extension QueueManager {
     }
 
     /// The number of failures that the queue removed because the list exceeded its limit.
-    public var forgottenFailureCount: Int { engine.state.withLock { $0.failures.forgottenCount } }
+    package var forgottenFailureCount: Int { engine.state.withLock { $0.failures.forgottenCount } }
 
     /// Removes all failures from the queue's list.
     public func removeAllFailures() {

@@ -19,14 +19,33 @@ extension QueueManager {
     /// An asynchronous sequence that begins with the current state of the queue and continues with its changes.
     ///
     /// The sequence stores up to 1,024 unread events.
-    public var events: QueueEvents { events(keeping: 1024) }
+    ///
+    /// ```swift
+    /// func follow(_ queue: QueueManager) async {
+    ///     for await update in queue.events {
+    ///         switch update {
+    ///         case .snapshot(let state): print("begins with \(state)")
+    ///         case .event(let event): print(event)
+    ///         case .missed(let count, let state): print("\(count) events were dropped; the state is \(state)")
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// The sequence contains the events in the order of the changes and numbers them without gaps. You can apply events
+    /// to a snapshot with ``QueueSnapshot/apply(_:)``. If a reader is too slow, the reader receives the number of missed
+    /// events and a new snapshot. The next events follow that snapshot.
+    ///
+    /// Neither the sequence nor an iterator keeps the queue alive. A loop over the sequence ends when the queue is freed
+    /// and all of its entries have ended, or when the loop's task is canceled.
+    public var events: some AsyncSequence<QueueUpdate, Never> & Sendable { events(keeping: 1024) }
 
     /// Returns an asynchronous sequence that begins with the current state of the queue and continues with its changes.
     ///
     /// - Parameter capacity: The maximum number of unread events that the sequence stores, including their operations.
     ///   If a slow reader exceeds this number, the stored events are dropped, and the reader continues with a new
     ///   snapshot. A value below one is treated as one.
-    public func events(keeping capacity: Int) -> QueueEvents {
+    package func events(keeping capacity: Int) -> QueueEvents {
         QueueEvents(engine: WeakReference(engine), capacity: capacity)
     }
 }
@@ -35,13 +54,27 @@ extension QueueManager {
 extension QueueManager {
     /// Returns an explanation of why an operation does not run.
     ///
+    /// ```swift
+    /// let queue = QueueManager("uploads")
+    /// let prepare = ClosureOperation { 1 }, upload = ClosureOperation { 2 }
+    /// upload.addDependency(prepare)
+    /// try queue.add(upload)
+    /// print(queue.explain(upload))
+    /// // ClosureOperation<Int, Never> waits in queue uploads: it depends on ClosureOperation<Int, Never>
+    /// // (not started, and in no queue that would start it).
+    /// ```
+    ///
     /// The explanation includes the dependencies and limits for which the operation waits, and the operations that
     /// occupy the slots. The operation may be of any kind, inside or outside this queue. The cost grows with the number
     /// of entries, and the queue is blocked during the call. Therefore, use this method to investigate a problem rather
     /// than for every operation.
     ///
     /// - Parameter operation: The operation to explain.
-    public func explain(_ operation: Operation) -> QueueExplanation { engine.explain(operation) }
+    /// - Returns: The explanation, as sentences for people. It describes the moment of the call.
+    public func explain(_ operation: Operation) -> String { explanation(of: operation).description }
+
+    /// Returns the explanation with its parts as values.
+    package func explanation(of operation: Operation) -> QueueExplanation { engine.explain(operation) }
 }
 
 // Progress.

@@ -39,14 +39,14 @@ public struct QueueRun: Sendable, Identifiable {
     public package(set) var ending: QueueEntry.Ending?
     /// The time at which the operation enqueued its handler on the callback queue, or `nil` if the operation has no
     /// handler.
-    public package(set) var handlerEnqueued: OperationInstant?
+    package var handlerEnqueued: OperationInstant?
     /// The time at which the handler began, or `nil` if no handler was called.
-    public package(set) var handlerBegan: OperationInstant?
+    package var handlerBegan: OperationInstant?
     /// The number of the lane in which a diagram shows the entry, counted from zero, or `nil` if the entry did not
     /// begin.
     ///
     /// Entries that ran at the same time never have the same lane.
-    public package(set) var lane: Int?
+    package var lane: Int?
     /// The identifiers of the recorded entries that this entry waited for.
     public package(set) var dependencies: [QueueRun.ID] = []
     /// The identity of the object, which another object may get after the end of this one.

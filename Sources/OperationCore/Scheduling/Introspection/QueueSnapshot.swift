@@ -27,16 +27,6 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
 
     /// The entries that have not ended, in no particular order.
     public var entries: [QueueEntry] { Array(states.keys) }
-
-    /// The entries that wait for dependencies, in no particular order.
-    public var waiting: [QueueEntry] { entries(.waiting) }
-    /// The entries that wait because of a delay or another start condition, in no particular order.
-    public var held: [QueueEntry] { entries(.held) }
-    /// The entries that could begin if a slot were free, in no particular order.
-    public var ready: [QueueEntry] { entries(.ready) }
-    /// The entries that have begun and have not ended, in no particular order.
-    public var running: [QueueEntry] { entries(.running) }
-
     /// The running entries that have released their slots while they wait, in no particular order.
     public var resting: [QueueEntry] { Array(reasons.keys) }
 
@@ -51,7 +41,7 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
     public func state(of entry: QueueEntry) -> QueueEntry.State? { states[entry] }
 
     /// Returns the reason why a running entry waits without a slot, or `nil` if the entry does not wait.
-    public func waitReason(of entry: QueueEntry) -> WaitReason? { reasons[entry] }
+    package func waitReason(of entry: QueueEntry) -> WaitReason? { reasons[entry] }
 
     /// A description with the name and the counts of the queue.
     public var description: String { "queue \(queue): \(counts)\(isSuspended ? "; suspended" : "")" }
@@ -125,7 +115,7 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
     /// The state of an entry that has not ended.
     ///
     /// Future versions may add cases.
-    public enum State: String, Sendable, Hashable, CaseIterable {
+    public enum State: Sendable, Hashable, CaseIterable {
         /// The entry waits for dependencies that have not ended.
         case waiting
         /// The entry waits because of a delay or another start condition.
@@ -141,7 +131,7 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
     /// The way in which an entry ended.
     ///
     /// No more cases will be added.
-    public enum Ending: String, Sendable, Hashable, CaseIterable {
+    public enum Ending: Sendable, Hashable, CaseIterable {
         /// The entry ended with a result.
         ///
         /// A closure always ends in this way, and so does a plain operation that was not canceled.

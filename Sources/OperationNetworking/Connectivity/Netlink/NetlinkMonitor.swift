@@ -13,20 +13,17 @@ import OperationCore
     /// counts as an interface. In a container, the monitor observes the network of the container. If the kernel does
     /// not provide information, the status is unknown, and ``failure`` contains the reason.
     ///
-    /// Use ``SystemConnectivity/shared`` unless you need a different ``RouteNeed``. Each monitor uses one socket and
-    /// one dispatch queue.
-    public final class NetlinkMonitor: ConnectivityMonitor {
+    /// Each monitor uses one socket and one dispatch queue.
+    package final class NetlinkMonitor: ConnectivityMonitor {
         private let board = ConnectivityBoard(.unknown)
         private let feed: NetlinkFeed?
         private let refusal: SystemError?
 
         /// The error that explains why the monitor has no current network information, or `nil` if there is no error.
-        public var failure: ConnectivityMonitorError? {
+        package var failure: String? {
             guard let error = refusal ?? feed?.failure else { return nil }
-            return ConnectivityMonitorError(
-                error.number,
-                "The kernel reports nothing about the network (errno \(error.number)), so its status is unknown. "
-                    + Self.advice(error.number))
+            return "The kernel reports nothing about the network (errno \(error.number)), so its status is unknown. "
+                + Self.advice(error.number)
         }
 
         /// Returns a sentence about how to fix a failure.
@@ -44,7 +41,7 @@ import OperationCore
         ///
         /// - Parameter need: The route that the monitor requires to report an available network. The default is
         ///   ``RouteNeed/defaultRoute``.
-        public convenience init(_ need: RouteNeed = .defaultRoute) {
+        package convenience init(_ need: RouteNeed = .defaultRoute) {
             self.init(need, receiveBufferSize: nil)
         }
 
@@ -62,12 +59,12 @@ import OperationCore
         deinit { feed?.close() }
 
         /// The current state of the network.
-        public var connectivity: Connectivity { board.connectivity }
+        package var connectivity: Connectivity { board.connectivity }
 
         /// Calls a closure with the current state of the network, and again whenever the state changes.
         ///
         /// The first call happens within this method. Later calls happen on the monitor's queue.
-        public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
+        package func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
             board.observe(for: self, body)
         }
 
@@ -292,7 +289,7 @@ import OperationCore
 #endif
 
 /// The kind of route that a Linux system must have for the monitor to report an available network.
-public struct RouteNeed: Sendable, Hashable {
+package struct RouteNeed: Sendable, Hashable {
     private enum Kind: Sendable, Hashable { case defaultRoute, anyRoute }
 
     private let kind: Kind
@@ -300,9 +297,9 @@ public struct RouteNeed: Sendable, Hashable {
     /// The network is available only if the system has a default route, which leads to the internet.
     ///
     /// For example, a bridge for containers does not provide a default route.
-    public static let defaultRoute = RouteNeed(kind: .defaultRoute)
+    package static let defaultRoute = RouteNeed(kind: .defaultRoute)
     /// The network is available if the system has a route to any other computer, even without internet access.
     ///
     /// Use this value in isolated networks, for example in a laboratory.
-    public static let anyRoute = RouteNeed(kind: .anyRoute)
+    package static let anyRoute = RouteNeed(kind: .anyRoute)
 }

@@ -11,7 +11,7 @@ import OperationCore
 /// let caches = FileManager.default.urls(
 ///     for: .cachesDirectory, in: .userDomainMask)[0]
 /// let folder = caches.appendingPathComponent("com.example.shop/pages")
-/// let cache = HTTPCache(folder: folder, limits: CacheLimits(totalBytes: 64 << 20))
+/// let cache = HTTPCache(folder: folder, totalBytes: 64 << 20)
 /// print(await cache.diskUsage(), "bytes are kept")
 /// await cache.removeAll()
 /// ```
@@ -36,14 +36,15 @@ public final class HTTPCache: Sendable {
     ///
     /// - Parameters:
     ///   - folder: The folder in which the cache stores responses. Do not store other files in the folder.
-    ///   - limits: The limits on the size of the cache. If the cache exceeds the limits, it removes the least recently
-    ///     used responses. By default, the cache uses at most 256 MiB.
-    ///   - now: A closure that returns the current date. The cache calls the closure on its own queue. The default
-    ///     closure returns the system's current date.
-    public convenience init(
-        folder: URL, limits: CacheLimits = CacheLimits(), now: @escaping @Sendable () -> Date = { Date() }
-    ) {
-        self.init(CacheFolder(url: folder), limits: limits, now: now)
+    ///   - totalBytes: The maximum number of bytes that the cache uses on disk, including metadata and incomplete
+    ///     bodies. If the cache exceeds this limit, it removes the least recently used responses. The default is 256
+    ///     MiB.
+    ///   - bodyBytes: The maximum size of a response body that the cache stores, in bytes. The default is `nil`, which
+    ///     limits bodies to an eighth of `totalBytes`.
+    public convenience init(folder: URL, totalBytes: Int64 = 256 << 20, bodyBytes: Int64? = nil) {
+        self.init(
+            CacheFolder(url: folder), limits: CacheLimits(totalBytes: totalBytes, bodyBytes: bodyBytes),
+            now: { Date() })
     }
 
     package init(_ folder: CacheFolder, limits: CacheLimits, now: @escaping @Sendable () -> Date) {
@@ -84,11 +85,11 @@ public final class HTTPCache: Sendable {
 }
 
 /// The limits on the size of an ``HTTPCache``.
-public struct CacheLimits: Hashable, Sendable {
+package struct CacheLimits: Hashable, Sendable {
     /// The maximum number of bytes that the cache uses on disk, including metadata and incomplete bodies.
-    public var totalBytes: Int64
+    package var totalBytes: Int64
     /// The maximum size of a response body that the cache stores, in bytes.
-    public var bodyBytes: Int64
+    package var bodyBytes: Int64
 
     /// Creates limits on the size of a cache.
     ///
@@ -96,7 +97,7 @@ public struct CacheLimits: Hashable, Sendable {
     ///   - totalBytes: The maximum number of bytes that the cache uses on disk. The default is 256 MiB.
     ///   - bodyBytes: The maximum size of a response body, in bytes. The default is `nil`, which limits bodies to an
     ///     eighth of `totalBytes`.
-    public init(totalBytes: Int64 = 256 << 20, bodyBytes: Int64? = nil) {
+    package init(totalBytes: Int64 = 256 << 20, bodyBytes: Int64? = nil) {
         self.totalBytes = max(totalBytes, 0)
         self.bodyBytes = bodyBytes ?? max(totalBytes, 0) / 8
     }

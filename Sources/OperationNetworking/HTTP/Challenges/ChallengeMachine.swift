@@ -121,7 +121,7 @@ public struct Challenge: Hashable, Sendable {
     /// comma.
     ///
     /// - Parameter fields: The values of the headers.
-    public static func parse(_ fields: [String]) -> [Challenge] {
+    package static func parse(_ fields: [String]) -> [Challenge] {
         fields.flatMap { field in
             var parser = ChallengeParser(field)
             return parser.challenges()
@@ -208,11 +208,11 @@ struct ChallengeParser {
 }
 
 /// A protected area of a server, in which all requests need the same credential.
-public struct ProtectionSpace: Hashable, Sendable {
+package struct ProtectionSpace: Hashable, Sendable {
     /// The origin of the server that requests the credential.
-    public let origin: WebOrigin
+    package let origin: WebOrigin
     /// The name of the area, or an empty string if the server specified no name.
-    public let realm: String
+    package let realm: String
     /// The authentication scheme in lowercase, such as `basic`, `digest` or `bearer`.
-    public let scheme: String
+    package let scheme: String
 }

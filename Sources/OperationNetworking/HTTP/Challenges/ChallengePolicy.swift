@@ -7,9 +7,8 @@ import Foundation
 ///
 /// ```swift
 /// let policy = ChallengePolicy { question in
-///     let origin = question.space.origin
-///     guard origin.host == "example.com", origin.isSecure,
-///         question.refused.isEmpty
+///     guard question.url.host() == "example.com",
+///         question.url.scheme == "https", question.refused.isEmpty
 ///     else { return nil }
 ///     return .password(user: "anna", password: "secret")
 /// }
@@ -75,7 +74,7 @@ extension Credential: CustomReflectable {
 /// The information that the closure of a ``ChallengePolicy`` uses to choose a credential.
 public struct CredentialQuestion: Sendable {
     /// The protected area of the server that requires the credential.
-    public let space: ProtectionSpace
+    package let space: ProtectionSpace
     /// The challenge from the server's response.
     public let challenge: Challenge
     /// The URL of the request that received the challenge.

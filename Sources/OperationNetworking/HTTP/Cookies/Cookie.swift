@@ -39,9 +39,9 @@ public struct Cookie: Hashable, Sendable, Codable {
     /// The value of the `SameSite` attribute, or `nil` if the cookie does not have that attribute.
     public var sameSite: SameSite?
     /// The date when the cookie was first set.
-    public var created: Date
+    package var created: Date
     /// The date when the cookie was last set or sent.
-    public var lastUsed: Date
+    package var lastUsed: Date
 
     /// Creates a cookie that only one host receives.
     ///
@@ -68,7 +68,7 @@ public struct Cookie: Hashable, Sendable, Codable {
     }
 
     /// Returns a Boolean value that indicates whether the cookie has expired at the given date.
-    public func isExpired(at moment: Date) -> Bool { expires.map { $0 <= moment } ?? false }
+    package func isExpired(at moment: Date) -> Bool { expires.map { $0 <= moment } ?? false }
 
     /// The cookie as it appears in a `Cookie` header.
     var pair: String { name.isEmpty ? value : "\(name)=\(value)" }
@@ -234,25 +234,25 @@ package enum CookieDate {
 }
 
 /// The limits on the number and size of the cookies in a ``CookieJar``.
-public struct CookieLimits: Hashable, Sendable {
+package struct CookieLimits: Hashable, Sendable {
     /// The maximum size of a cookie's name and value together, in bytes.
     ///
     /// The default is 4096. The jar rejects larger cookies from servers.
-    public var size = 4096
+    package var size = 4096
     /// The maximum number of cookies in the jar for each domain.
     ///
     /// The default is 50. The jar removes excess cookies, starting with the least recently used cookies that are not
     /// secure.
-    public var perDomain = 50
+    package var perDomain = 50
     /// The maximum number of cookies in the jar.
     ///
     /// The default is 3000. The jar removes excess cookies, starting with the least recently used cookies.
-    public var total = 3000
+    package var total = 3000
     /// The maximum number of cookies that one response can set.
     ///
     /// The default is 50. The jar rejects the remaining cookies of the response.
-    public var perResponse = 50
+    package var perResponse = 50
 
     /// Creates limits with the default values.
-    public init() {}
+    package init() {}
 }

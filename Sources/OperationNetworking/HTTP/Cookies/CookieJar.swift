@@ -35,20 +35,46 @@ public final class CookieJar: Sendable {
     private let now: @Sendable () -> Date
     private let queue = DispatchQueue(label: "OperationKit.CookieJar", qos: .utility)
 
+    /// Creates an empty jar that keeps its cookies only in memory.
+    ///
+    /// - Parameter isPublicSuffix: A closure that returns whether a domain is a public suffix, such as `co.uk`. See
+    ///   ``init(storage:isPublicSuffix:)``. The default is `nil`, which uses a built-in list of common suffixes.
+    public convenience init(isPublicSuffix: (@Sendable (String) -> Bool)? = nil) {
+        self.init(suffixes: isPublicSuffix.map(PublicSuffixRule.init) ?? .builtIn, now: { Date() })
+    }
+
     /// Creates a jar with the cookies from a storage, which the initializer reads on the calling thread.
+    ///
+    /// A server cannot set a cookie for all hosts in a public suffix, which is a domain whose subdomains have different
+    /// owners. Browsers contain a list of about ten thousand public suffixes, and this list changes every week. The
+    /// built-in list is much smaller and contains only these suffixes:
+    ///
+    /// - All domains with one label, such as `com`, `de` and `localhost`.
+    /// - The common second-level domains of countries, such as `co.uk`, `com.au` and `ac.jp`.
+    /// - Some services that provide subdomains to their customers, such as `github.io`, `herokuapp.com` and
+    ///   `pages.dev`.
+    ///
+    /// The list does not contain other suffixes, such as `kobe.jp` and `k12.ca.us`. In these domains, servers that
+    /// belong to different owners could set cookies for each other. If your program must prevent this, pass a closure
+    /// that uses the complete list.
     ///
     /// - Parameters:
     ///   - storage: The storage that keeps the cookies between launches of the program, or `nil` to keep the cookies
     ///     only in memory.
-    ///   - limits: The limits on the number and size of cookies. The default limits are the default values of
-    ///     ``CookieLimits``.
-    ///   - suffixes: The rule that identifies public suffixes. The default is ``PublicSuffixRule/builtIn``.
-    ///   - now: A closure that returns the current date. The jar can call the closure on any thread. The default
-    ///     closure returns the system's current date.
+    ///   - isPublicSuffix: A closure that returns whether a domain is a public suffix. The domain is in lowercase and
+    ///     does not begin with a dot. The jar can call the closure on any thread. The default is `nil`, which uses the
+    ///     built-in list.
     /// - Throws: The error that the storage throws if the initializer cannot read the cookies.
-    public init(
+    public convenience init(
+        storage: any CookieStorage, isPublicSuffix: (@Sendable (String) -> Bool)? = nil
+    ) throws {
+        try self.init(
+            storage: storage, suffixes: isPublicSuffix.map(PublicSuffixRule.init) ?? .builtIn, now: { Date() })
+    }
+
+    package init(
         storage: (any CookieStorage)?, limits: CookieLimits = CookieLimits(), suffixes: PublicSuffixRule = .builtIn,
-        now: @escaping @Sendable () -> Date = { Date() }
+        now: @escaping @Sendable () -> Date
     ) throws {
         var store = CookieStore(limits: limits, suffixes: suffixes)
         let moment = now()
@@ -59,17 +85,9 @@ public final class CookieJar: Sendable {
         self.now = now
     }
 
-    /// Creates an empty jar that keeps its cookies only in memory.
-    ///
-    /// - Parameters:
-    ///   - limits: The limits on the number and size of cookies. The default limits are the default values of
-    ///     ``CookieLimits``.
-    ///   - suffixes: The rule that identifies public suffixes. The default is ``PublicSuffixRule/builtIn``.
-    ///   - now: A closure that returns the current date. The jar can call the closure on any thread. The default
-    ///     closure returns the system's current date.
-    public init(
+    package init(
         limits: CookieLimits = CookieLimits(), suffixes: PublicSuffixRule = .builtIn,
-        now: @escaping @Sendable () -> Date = { Date() }
+        now: @escaping @Sendable () -> Date
     ) {
         state = Locked(State(store: CookieStore(limits: limits, suffixes: suffixes)))
         storage = nil
@@ -228,30 +246,19 @@ package enum CookieMatching {
 }
 
 /// A rule that identifies public suffixes, which are domains such as `co.uk` whose subdomains have different owners.
-///
-/// A server cannot set a cookie for all hosts in a public suffix. Browsers contain a list of about ten thousand public
-/// suffixes, and this list changes every week. The ``builtIn`` rule is much smaller and contains only these suffixes:
-///
-/// - All domains with one label, such as `com`, `de` and `localhost`.
-/// - The common second-level domains of countries, such as `co.uk`, `com.au` and `ac.jp`.
-/// - Some services that provide subdomains to their customers, such as `github.io`, `herokuapp.com` and `pages.dev`.
-///
-/// The rule does not contain other suffixes, such as `kobe.jp` and `k12.ca.us`. In these domains, servers that belong
-/// to different owners could set cookies for each other. If your program must prevent this, create a rule from the
-/// complete list.
-public struct PublicSuffixRule: Sendable {
+package struct PublicSuffixRule: Sendable {
     private let rule: @Sendable (String) -> Bool
 
     /// Creates a rule that calls a closure to identify public suffixes.
     ///
     /// - Parameter isPublicSuffix: A closure that returns whether a domain is a public suffix. The domain is in
     ///   lowercase and does not begin with a dot. A jar can call the closure on any thread.
-    public init(_ isPublicSuffix: @escaping @Sendable (String) -> Bool) {
+    package init(_ isPublicSuffix: @escaping @Sendable (String) -> Bool) {
         rule = isPublicSuffix
     }
 
     /// The built-in rule, which contains only common public suffixes.
-    public static let builtIn = PublicSuffixRule { domain in
+    package static let builtIn = PublicSuffixRule { domain in
         let labels = domain.split(separator: ".", omittingEmptySubsequences: false)
         guard labels.count > 1 else { return true }
         if services.contains(domain) { return true }
@@ -259,14 +266,14 @@ public struct PublicSuffixRule: Sendable {
     }
 
     /// A rule without public suffixes, for example for programs that use only your own servers.
-    public static let none = PublicSuffixRule { _ in false }
+    package static let none = PublicSuffixRule { _ in false }
 
     /// Returns a Boolean value that indicates whether a domain is a public suffix.
     ///
     /// A server cannot set a cookie for all hosts in a public suffix.
     ///
     /// - Parameter domain: The domain, in lowercase.
-    public func isPublicSuffix(_ domain: String) -> Bool { rule(domain) }
+    package func isPublicSuffix(_ domain: String) -> Bool { rule(domain) }
 
     private static let registries: Set<String> = [
         "ac", "asso", "biz", "co", "com", "ed", "edu", "firm", "gen", "go", "gob", "gouv", "gov", "govt", "gv", "id",

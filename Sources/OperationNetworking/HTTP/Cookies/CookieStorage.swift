@@ -25,21 +25,19 @@ public protocol CookieStorage: Sendable {
 ///
 /// Use this storage in tests, or to copy the cookies of one jar to another. A jar without a storage also keeps its
 /// cookies in memory.
-public final class MemoryCookieStorage: CookieStorage {
+package final class MemoryCookieStorage: CookieStorage {
     private let cookies: Locked<[Cookie]>
 
     /// Creates a storage in memory that initially contains the given cookies.
-    ///
-    /// - Parameter cookies: The initial cookies. The default is an empty array.
-    public init(_ cookies: [Cookie] = []) {
+    package init(_ cookies: [Cookie] = []) {
         self.cookies = Locked(cookies)
     }
 
     /// Returns the cookies that the jar last saved, or the initial cookies if the jar has not saved any.
-    public func load() -> [Cookie] { cookies.withLock { $0 } }
+    package func load() -> [Cookie] { cookies.withLock { $0 } }
 
     /// Replaces all cookies in memory.
-    public func save(_ cookies: [Cookie]) { self.cookies.withLock { $0 = cookies } }
+    package func save(_ cookies: [Cookie]) { self.cookies.withLock { $0 = cookies } }
 }
 
 /// A storage that keeps cookies in a file that only its owner can read.

@@ -16,7 +16,7 @@ extension RequestBody {
         _ value: some Encodable, encoder: FormEncoder = FormEncoder()
     ) throws(NetworkError) -> RequestBody {
         do {
-            return form(text: try encoder.encode(value))
+            return form(text: try encoder.text(of: value))
         } catch {
             throw .unencodable("a form", error)
         }
@@ -35,7 +35,7 @@ extension RequestBody {
         _ dictionary: [String: Any?], encoder: FormEncoder = FormEncoder()
     ) throws(NetworkError) -> RequestBody {
         do {
-            return form(text: try encoder.encode(dictionary))
+            return form(text: try encoder.text(of: dictionary))
         } catch {
             throw .unencodable("a form", error)
         }
@@ -78,10 +78,6 @@ public struct FormEncoder: Sendable {
     ///
     /// The default is ``DateStyle/iso8601``.
     public var dates: DateStyle
-    /// The style for the text of `Data` values.
-    ///
-    /// The default is ``DataStyle/base64``.
-    public var data: DataStyle
     /// The style that converts coding keys to names in the form.
     ///
     /// The default is ``KeyStyle/unchanged``. The style does not apply to the keys of dictionaries.
@@ -97,7 +93,7 @@ public struct FormEncoder: Sendable {
 
     /// Creates an encoder with styles for arrays, Booleans, dates, `nil` values and spaces.
     ///
-    /// To change the styles for nested values, data and keys, set the properties of the encoder.
+    /// To change the styles for nested values and keys, set the properties of the encoder.
     ///
     /// - Parameters:
     ///   - arrays: The style for the names of array elements. The default is ``ArrayStyle/brackets``.
@@ -115,14 +111,22 @@ public struct FormEncoder: Sendable {
         self.nils = nils
         self.spaces = spaces
         nesting = .brackets
-        data = .base64
         keys = .unchanged
     }
 
     /// Returns the properties of a value as a URL-encoded form.
     ///
-    /// - Throws: A ``FormEncodingError`` if the encoder cannot encode the value.
-    public func encode(_ value: some Encodable) throws(FormEncodingError) -> String {
+    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the encoder cannot encode the
+    ///   value.
+    public func encode(_ value: some Encodable) throws(NetworkError) -> String {
+        do {
+            return try text(of: value)
+        } catch {
+            throw .unencodable("a form", error)
+        }
+    }
+
+    package func text(of value: some Encodable) throws(FormEncodingError) -> String {
         FormWriter.text(of: try pairs(of: value), writesPlus: spaces.writesPlus)
     }
 
@@ -145,10 +149,8 @@ public struct FormEncoder: Sendable {
     ///
     /// A value of the dictionary can be `nil`, `NSNull`, any `Encodable` value, or an array or a dictionary of these
     /// values.
-    ///
-    /// - Throws: A ``FormEncodingError`` if the encoder cannot encode a value.
-    public func encode(_ dictionary: [String: Any?]) throws(FormEncodingError) -> String {
-        try encode(MixedValue(dictionary))
+    package func text(of dictionary: [String: Any?]) throws(FormEncodingError) -> String {
+        try text(of: MixedValue(dictionary))
     }
 }
 
@@ -234,22 +236,6 @@ extension FormEncoder {
         }
     }
 
-    /// A style for the text of `Data` values in a form.
-    public struct DataStyle: Sendable {
-        let text: @Sendable (Data) -> String
-
-        /// A style that writes `Data` values in Base64.
-        public static let base64 = DataStyle { $0.base64EncodedString() }
-
-        /// Creates a style that calls a closure to get the text of a `Data` value.
-        ///
-        /// - Parameter text: A closure that returns the text of a `Data` value. The encoder calls the closure on the
-        ///   thread that encodes the form.
-        public static func custom(_ text: @escaping @Sendable (Data) -> String) -> DataStyle {
-            DataStyle(text: text)
-        }
-    }
-
     /// A style that converts coding keys to names in a form.
     public struct KeyStyle: Sendable {
         let text: @Sendable (String) -> String
@@ -301,32 +287,32 @@ extension FormEncoder {
 }
 
 /// An error that describes why a ``FormEncoder`` cannot encode a value.
-public struct FormEncodingError: Error, Sendable, Hashable {
+package struct FormEncodingError: Error, Sendable, Hashable {
     /// A code that identifies the kind of encoding failure.
     ///
     /// Future versions may add codes.
-    public struct Code: Hashable, Sendable, CustomStringConvertible {
+    package struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The name of the code, which you can use as a metric label.
-        public let description: String
+        package let description: String
 
         /// The value does not encode itself with keys, so the encoder cannot write it as names and values.
-        public static let notKeyed = Code(description: "notKeyed")
+        package static let notKeyed = Code(description: "notKeyed")
         /// The value contains a number or a date whose value is infinite or NaN.
-        public static let notANumber = Code(description: "notANumber")
+        package static let notANumber = Code(description: "notANumber")
         /// The value contains more than 256 levels of nested values.
-        public static let tooDeep = Code(description: "tooDeep")
+        package static let tooDeep = Code(description: "tooDeep")
         /// The `encode(to:)` method of a value threw an error.
-        public static let refusedByValue = Code(description: "refusedByValue")
+        package static let refusedByValue = Code(description: "refusedByValue")
     }
 
     /// The code that identifies the kind of failure.
-    public let code: Code
+    package let code: Code
     /// The location of the failure in the value, as coding keys that are separated by dots.
     ///
     /// The string is empty if the failure concerns the whole value.
-    public let keyPath: String
+    package let keyPath: String
     /// A message that describes the failure and its solution.
-    public let message: String
+    package let message: String
 
     init(_ code: Code, at path: [any CodingKey], _ reason: String) {
         self.code = code
@@ -337,12 +323,12 @@ public struct FormEncodingError: Error, Sendable, Hashable {
 
 extension FormEncodingError: CustomStringConvertible {
     /// The code and the message in one line, for a log.
-    public var description: String { "[\(code)] \(message)" }
+    package var description: String { "[\(code)] \(message)" }
 }
 
 extension FormEncodingError: LocalizedError {
     /// The message of the error, which you can show to a user.
-    public var errorDescription: String? { message }
+    package var errorDescription: String? { message }
 }
 
 /// A writer that converts a tree to pairs, and pairs to text.

@@ -25,7 +25,7 @@ struct FormValueEncoder: Encoder {
         case let date as Date:
             guard date.timeIntervalSince1970.isFinite else { throw notANumber() }
             write(text: options.dates.text(date))
-        case let data as Data: write(text: options.data.text(data))
+        case let data as Data: write(text: data.base64EncodedString())
         case let url as URL: write(text: url.absoluteString)
         case let decimal as Decimal:
             guard decimal.isFinite else { throw notANumber() }

@@ -10,7 +10,7 @@ extension RequestBody {
     /// A Boolean value that indicates whether OperationKit can compress request bodies on this system.
     ///
     /// On Linux, the value is `true` if OperationKit can load the zlib library that libcurl uses.
-    public static var canCompress: Bool { GzipEncoder.isAvailable }
+    package static var canCompress: Bool { GzipEncoder.isAvailable }
 
     /// Returns a copy of the body that is compressed with gzip.
     ///
@@ -29,8 +29,8 @@ extension RequestBody {
     /// You cannot compress individual parts of a ``MultipartForm``. Instead, compress the body that contains the whole
     /// form.
     ///
-    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/compressionUnavailable`` if ``canCompress`` is
-    ///   `false`.
+    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/compressionUnavailable`` if OperationKit cannot
+    ///   compress on this system. On Linux, OperationKit needs the zlib library that libcurl uses.
     public func gzipped() throws(NetworkError) -> RequestBody {
         guard Self.canCompress else { throw .noCompression }
         // The header could not indicate that the body was compressed twice.

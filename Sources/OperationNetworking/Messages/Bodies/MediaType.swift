@@ -4,18 +4,12 @@
 import Foundation
 
 /// A table that maps file extensions to media types, with the same entries on every platform.
-///
-/// ```swift
-/// print(MediaType.ofFile(named: "beach.JPG"))    // image/jpeg
-/// ```
-public enum MediaType {
+package enum MediaType {
     /// The media type for files of an unknown kind.
-    public static let unknown = "application/octet-stream"
+    package static let unknown = "application/octet-stream"
 
     /// Returns the media type for a file name, or ``unknown`` if the table does not contain the file name's extension.
-    ///
-    /// - Parameter name: The name of the file. The method uses only the extension, regardless of case.
-    public static func ofFile(named name: String) -> String {
+    package static func ofFile(named name: String) -> String {
         guard let dot = name.utf8.lastIndex(of: UInt8(ascii: ".")), dot != name.utf8.startIndex else { return unknown }
         return table[String(name[name.utf8.index(after: dot)...]).asciiLowercased] ?? unknown
     }

@@ -25,9 +25,9 @@ public struct MultipartForm: Sendable {
     /// The text that separates the parts of the form.
     ///
     /// The default boundary contains 128 random bits, so that none of the parts contains the boundary by chance.
-    public let boundary: String
+    package let boundary: String
     /// The parts of the form, in the order in which the session sends them.
-    public private(set) var parts: [Part] = []
+    package private(set) var parts: [Part] = []
 
     /// Creates an empty form.
     ///
@@ -71,8 +71,21 @@ public struct MultipartForm: Sendable {
         add(Part(name: name, fileName: fileName, contentType: contentType, body: .file(file)))
     }
 
-    /// Adds a part of any kind, such as a stream or JSON, to the form.
-    public mutating func add(_ part: Part) {
+    /// Adds a part with a body of any kind, such as a stream or JSON, to the form.
+    ///
+    /// - Parameters:
+    ///   - name: The name of the form field.
+    ///   - body: The body that contains the data of the part.
+    ///   - fileName: The file name to send if the part is a file. The default is `nil`.
+    ///   - contentType: The content type of the part. The default is `nil`, which uses the content type of the body. If
+    ///     the body has no content type, the extension of the file name determines the type.
+    public mutating func add(
+        _ name: String, body: RequestBody, fileName: String? = nil, contentType: String? = nil
+    ) {
+        add(Part(name: name, fileName: fileName, contentType: contentType, body: body))
+    }
+
+    package mutating func add(_ part: Part) {
         parts.append(part)
     }
 
@@ -84,17 +97,17 @@ public struct MultipartForm: Sendable {
 
 extension MultipartForm {
     /// A part of a multipart form, which consists of a name and a body.
-    public struct Part: Sendable {
+    package struct Part: Sendable {
         /// The name of the form field.
-        public let name: String
+        package let name: String
         /// The name of the file, or `nil` if the part is not a file.
-        public let fileName: String?
+        package let fileName: String?
         /// The content type of the part, or `nil` if the part has no content type.
         ///
         /// Servers treat a part without a content type as text.
-        public let contentType: String?
+        package let contentType: String?
         /// The body that contains the data of the part.
-        public let body: RequestBody
+        package let body: RequestBody
 
         /// Creates a part of a multipart form.
         ///
@@ -104,7 +117,7 @@ extension MultipartForm {
         ///   - contentType: The content type of the part. The default is `nil`, which uses the content type of the
         ///     body. If the body has no content type, the extension of the file name determines the type.
         ///   - body: The body that contains the data of the part.
-        public init(name: String, fileName: String? = nil, contentType: String? = nil, body: RequestBody) {
+        package init(name: String, fileName: String? = nil, contentType: String? = nil, body: RequestBody) {
             self.name = name
             self.fileName = fileName
             self.contentType = contentType ?? body.contentType ?? fileName.map { MediaType.ofFile(named: $0) }

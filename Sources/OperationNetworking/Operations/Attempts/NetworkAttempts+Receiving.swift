@@ -30,7 +30,7 @@ extension NetworkAttempts {
             let collector =
                 isRefused
                 ? ErrorBodyCollector(limit: host.errorBodyBytes) : try host.makeCollector(for: head, of: request)
-            var old: AnyResponseCollector? = collector
+            var old: (any AnyResponseCollector)? = collector
             state.withLock { state in
                 if state.machine.acceptsEvents(number) { swap(&old, &state.collector) }
             }
@@ -46,7 +46,8 @@ extension NetworkAttempts {
     }
 
     func received(_ bytes: UnsafeRawBufferPointer, by task: any NetworkTask, _ number: Int) {
-        let (host, collector, count): ((any AttemptHost)?, AnyResponseCollector?, Int64) = state.withLock { state in
+        typealias Receiver = ((any AttemptHost)?, (any AnyResponseCollector)?, Int64)
+        let (host, collector, count): Receiver = state.withLock { state in
             guard state.machine.acceptsEvents(number) else { return (nil, nil, 0) }
             state.received += Int64(bytes.count)
             return (state.host, state.collector, state.received)
@@ -255,6 +256,7 @@ extension AttemptReceiver: HopWatcher {
 
 /// The part of a network operation that its attempts call, with the hooks and the generic types.
 package protocol AttemptHost: AnyNetworkOperation {
+    var networkAttempts: NetworkAttempts { get }
     /// Creates the request with the synchronous hooks.
     func requestOfAttempt() throws -> NetworkRequest
     /// Whether there is an asynchronous hook to call.
@@ -265,7 +267,7 @@ package protocol AttemptHost: AnyNetworkOperation {
     /// Creates a task that reports to the receiver, or that the user's own code handles.
     func makeTask(_ request: NetworkRequest, _ receiver: AttemptReceiver) throws -> any NetworkTask
     /// Creates the collector for the body of a response.
-    func makeCollector(for head: ResponseHead, of request: NetworkRequest) throws -> AnyResponseCollector
+    func makeCollector(for head: ResponseHead, of request: NetworkRequest) throws -> any AnyResponseCollector
     /// Returns whether the status of a response indicates success.
     func accepts(_ head: ResponseHead) -> Bool
     /// The maximum number of body bytes that an error contains.

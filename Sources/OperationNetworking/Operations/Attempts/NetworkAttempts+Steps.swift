@@ -58,7 +58,7 @@ extension NetworkAttempts {
 
     private func forgetLastAttempt() {
         // These may hold user objects, so they are released without holding the lock.
-        var (task, collector): ((any NetworkTask)?, AnyResponseCollector?)
+        var (task, collector): ((any NetworkTask)?, (any AnyResponseCollector)?)
         var (orderTarget, receiver): (PauseOrderTarget?, AttemptReceiver?)
         var (draft, error): (NetworkRequest?, NetworkError?)
         state.withLock { state in
@@ -269,7 +269,7 @@ extension NetworkAttempts {
     }
 
     private func dropCollector() {
-        var collector: AnyResponseCollector?
+        var collector: (any AnyResponseCollector)?
         state.withLock { swap(&collector, &$0.collector) }
         withExtendedLifetime(collector) {}
     }

@@ -10,10 +10,8 @@ import Synchronization
     import FoundationNetworking
 #endif
 
-/// An internal object that performs the attempts of a network operation.
-///
-/// The class is public only because ``AnyNetworkOperation`` has a property of this type.
-public final class NetworkAttempts: Sendable {
+/// The object that performs the attempts of a network operation.
+package final class NetworkAttempts: Sendable {
     struct State {
         var machine = AttemptMachine()
         /// The operation, which is kept alive from its start to its end.
@@ -37,7 +35,7 @@ public final class NetworkAttempts: Sendable {
         var adaptation: Task<Void, Never>?
         var head: ResponseHead?
         var response: HTTPURLResponse?
-        var collector: AnyResponseCollector?
+        var collector: (any AnyResponseCollector)?
         var received: Int64 = 0
         /// The size of the partial file, if the operation is a download.
         var saved: Int64?
@@ -88,7 +86,7 @@ public final class NetworkAttempts: Sendable {
     /// Whether the operation is in a timed pause before the next attempt.
     package var isWaitingForTime: Bool { state.withLock { $0.timer != nil && $0.machine.phase == .waiting } }
     var receivedCount: Int64 { state.withLock { $0.received } }
-    var collector: AnyResponseCollector? { state.withLock { $0.collector } }
+    var collector: (any AnyResponseCollector)? { state.withLock { $0.collector } }
 
     /// Whether the operation is held back, paused, or waits for a time.
     package var isResting: Bool { state.withLock { [.holding, .waiting, .paused].contains($0.machine.phase) } }

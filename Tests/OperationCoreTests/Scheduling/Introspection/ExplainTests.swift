@@ -17,7 +17,7 @@ struct ExplainTests {
         try other.add(running)
         try queue.add(upload)
         _ = await running.calls.events(atLeast: 1)
-        let why = queue.explain(upload)
+        let why = queue.explanation(of: upload)
         #expect(why.standing == .inQueue("uploads", .waiting))
         #expect(why.reasons.count == 3)
         #expect(
@@ -27,7 +27,7 @@ struct ExplainTests {
                 + "it depends on block (not started, and in no queue that would start it).")
         upload.cancel()
         running.cancel()
-        #expect(queue.explain(running).description == "load is not in queue uploads (canceled).")
+        #expect(queue.explain(running) == "load is not in queue uploads (canceled).")
     }
 
     @Test(.comparesObjects)
@@ -39,18 +39,18 @@ struct ExplainTests {
         _ = await first.calls.events(atLeast: 1)
         try queue.add([second, urgent])
         #expect(
-            queue.explain(second).description
+            queue.explain(second)
                 == "second is ready in queue narrow: all slots of the queue are occupied (width 1, held by first); "
                 + "1 ready operation is more urgent.")
-        guard case .width(1, let holders)? = queue.explain(second).reasons.first else {
+        guard case .width(1, let holders)? = queue.explanation(of: second).reasons.first else {
             Issue.record("The explanation names no width.")
             return
         }
         #expect(holders.map(\.operation) == [first])
-        #expect(queue.explain(first).description == "first runs in queue narrow.")
+        #expect(queue.explain(first) == "first runs in queue narrow.")
         queue.cancelAll()
         await queue.drained()
-        #expect(queue.explain(first).standing == .ended(.cancelled))
+        #expect(queue.explanation(of: first).standing == .ended(.cancelled))
     }
 
     @Test func `explain reports a suspended queue and barriers`() async throws {
@@ -61,15 +61,15 @@ struct ExplainTests {
         try queue.addBarrier(barrier)
         try queue.add(last)
         #expect(
-            queue.explain(barrier).description
+            queue.explain(barrier)
                 == "barrier is ready in queue barred: it is a barrier, and first must end first.")
         #expect(
-            queue.explain(last).description
+            queue.explain(last)
                 == "last is ready in queue barred: it is behind the barrier barrier, and barrier, first must end first."
         )
         queue.isSuspended = true
         #expect(
-            queue.explain(last).description.contains("ready in queue barred: the queue is suspended; it is behind"))
+            queue.explain(last).contains("ready in queue barred: the queue is suspended; it is behind"))
         queue.isSuspended = false
         queue.cancelAll()
         await queue.drained()
@@ -82,7 +82,7 @@ struct ExplainTests {
         operation.clock = clock
         operation.startDelay = .seconds(5)
         try queue.add(operation)
-        let why = queue.explain(operation)
+        let why = queue.explanation(of: operation)
         #expect(why.description == "late is held in queue slow: its startDelay has not elapsed.")
         guard case .hold(let hold)? = why.reasons.first else {
             Issue.record("The explanation names no hold.")
@@ -92,7 +92,7 @@ struct ExplainTests {
         clock.advance(by: .seconds(5))
         await operation.finishOnceBegun(withResult: 1)
         await queue.drained()
-        #expect(queue.explain(operation).description == "late is not in queue slow (ended).")
+        #expect(queue.explain(operation) == "late is not in queue slow (ended).")
     }
 
     @Test func `explain names the holder of a category and the key of a throttle`() async throws {
@@ -104,7 +104,7 @@ struct ExplainTests {
         _ = await holder.calls.events(atLeast: 1)
         try queue.add(waiting)
         #expect(
-            queue.explain(waiting).description
+            queue.explain(waiting)
                 == "waiting is held in queue admitting: category database has no free slot (held by holder).")
         holder.finish(withResult: 1)
         await waiting.finishOnceBegun(withResult: 1)
@@ -117,14 +117,14 @@ struct ExplainTests {
         try queue.add(first)
         _ = await first.calls.events(atLeast: 1)
         try queue.add(second)
-        guard case .hold(let hold)? = queue.explain(second).reasons.first else {
+        guard case .hold(let hold)? = queue.explanation(of: second).reasons.first else {
             Issue.record("The explanation names no hold.")
             return
         }
         #expect(hold.kind == "throttle")
         #expect(hold.holders == [first])
         #expect(
-            queue.explain(second).description
+            queue.explain(second)
                 == "second is held in queue admitting: its key \"refresh\" may run again after first has ended.")
         first.finish(withResult: 1)
         clock.advance(by: .seconds(5))
@@ -144,11 +144,11 @@ struct ExplainTests {
         try queue.add(both)
         try queue.add(last)
         #expect(
-            queue.explain(last).description
+            queue.explain(last)
                 == "last is held in queue lines: it is behind both, which came first for category database, and both "
                 + "waits for category photos (held by holder).")
         #expect(
-            queue.explain(both).description
+            queue.explain(both)
                 == "both is held in queue lines: category photos has no free slot (held by holder).")
         holder.finish(withResult: 1)
         await both.finishOnceBegun(withResult: 1)
@@ -164,20 +164,20 @@ struct ExplainTests {
         waiting.addDependency(own)
         waiting.addDependency(plain)
         try queue.add(waiting)
-        let why = queue.explain(waiting)
+        let why = queue.explanation(of: waiting)
         #expect(why.reasons.count == 2)
         #expect(why.description.contains("it depends on own (not started, and in no queue"))
         #expect(why.description.contains("it depends on plain (not started, and in no queue"))
         let stubborn = Stubborn()
         try queue.add(stubborn)
-        #expect(queue.explain(stubborn).description == "Stubborn waits in queue mixed: its isReady is false.")
-        #expect(queue.explain(plain).standing == .notStarted)
+        #expect(queue.explain(stubborn) == "Stubborn waits in queue mixed: its isReady is false.")
+        #expect(queue.explanation(of: plain).standing == .notStarted)
         stubborn.allow.open()
         try queue.add(own)
         try queue.add(plain)
         await own.finishOnceBegun(withResult: 1)
         await queue.drained()
-        #expect(queue.explain(waiting).standing == .ended(.success))
+        #expect(queue.explanation(of: waiting).standing == .ended(.success))
     }
 
     @Test func `explain reports that all threads are busy although the width is not reached`() throws {
@@ -188,11 +188,11 @@ struct ExplainTests {
         next.queuePriority = .low
         try queue.add(next)
         queue.isSuspended = true
-        #expect(queue.explain(next).description.hasPrefix("next is ready in queue busy: the queue is suspended"))
+        #expect(queue.explain(next).hasPrefix("next is ready in queue busy: the queue is suspended"))
         queue.isSuspended = false
         // Each thread takes one closure and has not run it yet.
         for index in 0..<count { workers.step(index) }
-        let why = queue.explain(next)
+        let why = queue.explanation(of: next)
         #expect(why.standing == .inQueue("busy", .ready) && why.reasons.count == 1)
         guard case .threads(count, let holders)? = why.reasons.first else {
             Issue.record("The explanation names no threads: \(why)")
@@ -210,7 +210,7 @@ struct ExplainTests {
             "stuck",
             hooks: .init(main: { operation in
                 operation.finish(withResult: 1)
-                seen.record(queue.explain(next).description)
+                seen.record(queue.explain(next))
             }))
         try queue.add([stuck, next])
         workers.step()
@@ -230,10 +230,10 @@ struct ExplainTests {
         try queue.add(operation)
         _ = await operation.calls.events(atLeast: 1)
         operation.suspend()
-        #expect(queue.explain(operation).description == "paused runs in queue paused: it began and was suspended.")
+        #expect(queue.explain(operation) == "paused runs in queue paused: it began and was suspended.")
         operation.cancel()
         #expect(
-            queue.explain(operation).description
+            queue.explain(operation)
                 == "paused runs in queue paused: it was canceled, and its body is still running.")
         operation.finish(withResult: 1)
         await queue.drained()

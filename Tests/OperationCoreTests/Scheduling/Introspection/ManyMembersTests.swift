@@ -47,7 +47,7 @@ struct ManyMembersTests {
 
     @Test func `iterators over the events of a queue are created and freed at constant cost`() async {
         let queue = QueueManager("followed", width: 1)
-        var iterators = (0..<Self.count).map { _ in queue.events.makeAsyncIterator() }
+        var iterators = (0..<Self.count).map { _ in queue.events(keeping: 1_024).makeAsyncIterator() }
         #expect(queue.engine.isFollowed)
         iterators = shuffled(iterators).suffix(1)
         #expect(queue.engine.isFollowed)

@@ -71,7 +71,7 @@ struct QueueEventReplayTests {
             case 2: snapshots.record(queue.snapshot)
             case 3: added.randomElement(using: &random)?.cancel()
             case 4: added.randomElement(using: &random)?.queuePriority = .high
-            case 5: try? queue.addBarrier {}
+            case 5: try? queue.addBarrier(ClosureOperation {})
             case 6: try? queue.add {}
             case 7: try? queue.add(BlockOperation {})
             default:

@@ -13,7 +13,7 @@ struct QueueEventTests {
         let early = HandDriven("early")
         try queue.add(early)
         _ = await early.calls.events(atLeast: 1)
-        var updates = queue.events.makeAsyncIterator()
+        var updates = queue.events(keeping: 1_024).makeAsyncIterator()
         let late = HandDriven("late") { $0.finish(withResult: 1) }
         late.addDependency(early)
         try queue.add(late)
@@ -24,7 +24,7 @@ struct QueueEventTests {
         queue.isSuspended = false
         await queue.drained()
         let begin = try #require(await updates.next()?.snapshot)
-        #expect(begin.running.map(\.name) == ["early"])
+        #expect(begin.entries(.running).map(\.name) == ["early"])
         #expect(begin.counts.added == 1)
         var lines: [String] = []
         for _ in 0..<8 { lines.append(try #require(await updates.next()?.event).description) }
@@ -133,7 +133,7 @@ struct QueueEventTests {
         let census = LiveObjects()
         let queue = QueueManager("release")
         do {
-            let updates = queue.events.makeAsyncIterator()
+            let updates = queue.events(keeping: 1_024).makeAsyncIterator()
             try queue.add(census.track(HandDriven("kept") { $0.finish(withResult: 1) }))
             await queue.drained()
             withExtendedLifetime(updates) {}

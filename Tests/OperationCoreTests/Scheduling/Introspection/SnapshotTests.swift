@@ -19,11 +19,11 @@ struct SnapshotTests {
         try queue.add([running, ready, waiting, held])
         _ = await running.calls.events(atLeast: 1)
         let snapshot = queue.snapshot
-        #expect(snapshot.running.map(\.name) == ["running"])
-        #expect(snapshot.ready.map(\.name) == ["ready"])
-        #expect(snapshot.waiting.map(\.name) == ["waiting"])
-        #expect(snapshot.held.map(\.name) == ["held"])
-        #expect(isMapping || snapshot.running.first?.operation === running)
+        #expect(snapshot.entries(.running).map(\.name) == ["running"])
+        #expect(snapshot.entries(.ready).map(\.name) == ["ready"])
+        #expect(snapshot.entries(.waiting).map(\.name) == ["waiting"])
+        #expect(snapshot.entries(.held).map(\.name) == ["held"])
+        #expect(isMapping || snapshot.entries(.running).first?.operation === running)
         #expect(snapshot.counts == queue.counts)
         #expect(snapshot.counts.unended == 4)
         #expect(snapshot.width == 1)
@@ -57,12 +57,12 @@ struct SnapshotTests {
         let queue = QueueManager("identity")
         queue.isSuspended = true
         try queue.add(name: "first") {}
-        let first = try #require(queue.snapshot.ready.first)
+        let first = try #require(queue.snapshot.entries(.ready).first)
         queue.isSuspended = false
         await queue.drained()
         queue.isSuspended = true
         try queue.add(name: "second") {}
-        let second = try #require(queue.snapshot.ready.first)
+        let second = try #require(queue.snapshot.entries(.ready).first)
         #expect(first != second)
         #expect(second.name == "second")
         #expect(second.operation == nil)

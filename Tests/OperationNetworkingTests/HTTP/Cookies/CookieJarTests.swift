@@ -39,7 +39,7 @@ struct CookieJarTests {
             let passed = Locked(0)
             let box = Locked<CookieJar?>(nil)
             let jar = CookieJar(
-                suffixes: PublicSuffixRule { _ in
+                isPublicSuffix: { _ in
                     let isDone = DispatchSemaphore(value: 0)
                     DispatchQueue.global().async {
                         _ = box.withLock { $0 }?.cookies
@@ -98,7 +98,7 @@ struct CookieJarTests {
         let storage = MemoryCookieStorage()
         var limits = CookieLimits()
         limits.perDomain = 1000
-        let jar = try CookieJar(storage: storage, limits: limits)
+        let jar = try CookieJar(storage: storage, limits: limits, now: { Date() })
         let url = try home()
         try await TestThread.run {
             DispatchQueue.concurrentPerform(iterations: 8) { thread in

@@ -33,7 +33,7 @@ struct FormEncoderTests {
 
     @Test func `a value is encoded pair by pair in the order of its properties`() throws {
         #expect(
-            try FormEncoder().encode(Person())
+            try FormEncoder().text(of: Person())
                 == "firstName=Anna+%C3%96&age=7&isHere=true&tags%5B%5D=a+b&tags%5B%5D=c%26d"
                 + "&address%5BhomeURL%5D=https%3A%2F%2Fexample.com%2Fa%3Fb%3Dc"
                 + "&address%5Blines%5D%5B%5D%5B%5D=x&address%5Blines%5D%5B%5D%5B%5D=y&address%5Blines%5D%5B%5D%5B%5D=z")
@@ -44,31 +44,31 @@ struct FormEncoderTests {
         encoder.nesting = .dots
         encoder.keys = .snakeCase
         #expect(
-            try encoder.encode(Person())
+            try encoder.text(of: Person())
                 == "first_name=Anna%20%C3%96&age=7&is_here=1&tags%5B0%5D=a%20b&tags%5B1%5D=c%26d"
                 + "&address.home_url=https%3A%2F%2Fexample.com%2Fa%3Fb%3Dc"
                 + "&address.lines%5B0%5D%5B0%5D=x&address.lines%5B1%5D%5B0%5D=y&address.lines%5B1%5D%5B1%5D=z")
-        #expect(try encoder.encode(Explicit()) == "present=1.5&absent=null")
+        #expect(try encoder.text(of: Explicit()) == "present=1.5&absent=null")
         encoder.nils = .empty
-        #expect(try encoder.encode(Explicit()) == "present=1.5&absent=")
-        #expect(try FormEncoder(arrays: .repeated).encode(["a": [1, 2]]) == "a=1&a=2")
-        #expect(try FormEncoder(arrays: .custom { "\($0)_\($1)" }).encode(["a": [1, 2]]) == "a_0=1&a_1=2")
+        #expect(try encoder.text(of: Explicit()) == "present=1.5&absent=")
+        #expect(try FormEncoder(arrays: .repeated).text(of: ["a": [1, 2]]) == "a=1&a=2")
+        #expect(try FormEncoder(arrays: .custom { "\($0)_\($1)" }).text(of: ["a": [1, 2]]) == "a_0=1&a_1=2")
     }
 
     @Test func `dates, data and numbers are encoded in the configured style`() throws {
         let date = Date(timeIntervalSince1970: 981_173_106.5)
         var encoder = FormEncoder()
-        #expect(try encoder.encode(["at": date]) == "at=2001-02-03T04%3A05%3A06Z")
+        #expect(try encoder.text(of: ["at": date]) == "at=2001-02-03T04%3A05%3A06Z")
         encoder.dates = .secondsSince1970
-        #expect(try encoder.encode(["at": date]) == "at=981173106.5")
+        #expect(try encoder.text(of: ["at": date]) == "at=981173106.5")
         encoder.dates = .millisecondsSince1970
-        #expect(try encoder.encode(["at": date]) == "at=981173106500")
+        #expect(try encoder.text(of: ["at": date]) == "at=981173106500")
         encoder.dates = .custom { _ in "then" }
-        #expect(try encoder.encode(["at": date]) == "at=then")
-        #expect(try encoder.encode(["data": Data([255, 254, 253])]) == "data=%2F%2F79")
-        #expect(try encoder.encode(["n": [1.0, -0.25, 1e300]]) == "n%5B%5D=1&n%5B%5D=-0.25&n%5B%5D=1e%2B300")
-        #expect(try encoder.encode(["n": Decimal(string: "3.10")]) == "n=3.1")
-        #expect(try encoder.encode(["n": UInt64.max]) == "n=18446744073709551615")
+        #expect(try encoder.text(of: ["at": date]) == "at=then")
+        #expect(try encoder.text(of: ["data": Data([255, 254, 253])]) == "data=%2F%2F79")
+        #expect(try encoder.text(of: ["n": [1.0, -0.25, 1e300]]) == "n%5B%5D=1&n%5B%5D=-0.25&n%5B%5D=1e%2B300")
+        #expect(try encoder.text(of: ["n": Decimal(string: "3.10")]) == "n=3.1")
+        #expect(try encoder.text(of: ["n": UInt64.max]) == "n=18446744073709551615")
     }
 
     @Test func `each character is escaped as the standard requires`() throws {
@@ -81,9 +81,9 @@ struct FormEncoderTests {
                 return kept.contains(Character(scalar)) ? String(scalar) : "%" + (digits.count < 2 ? "0" : "") + digits
             }.joined()
         }
-        #expect(try FormEncoder().encode(["k": all]) == "k=" + expected(kept.union("*"), space: "+"))
+        #expect(try FormEncoder().text(of: ["k": all]) == "k=" + expected(kept.union("*"), space: "+"))
         #expect(
-            try FormEncoder(spaces: .percent).encode(["k": all]) == "k=" + expected(kept.union("~"), space: "%20"))
+            try FormEncoder(spaces: .percent).text(of: ["k": all]) == "k=" + expected(kept.union("~"), space: "%20"))
     }
 
     @Test func `dictionaries are sorted by their keys, which are not converted`() throws {
@@ -94,10 +94,10 @@ struct FormEncoderTests {
             "null": NSNull(), "deep": Optional<Optional<Int>>.some(.some(4)) as Any,
         ]
         #expect(
-            try encoder.encode(mixed) == "a%5By%5D=2.5&b%5B%5D=1&b%5B%5D=x&b%5B%5D=true&deep=4&someKey=1")
+            try encoder.text(of: mixed) == "a%5By%5D=2.5&b%5B%5D=1&b%5B%5D=x&b%5B%5D=true&deep=4&someKey=1")
         let plain = ["q": 1, "p": 2, "aB": 3]
-        #expect(try encoder.encode(plain) == "aB=3&p=2&q=1")
-        #expect(try FormEncoder().encode([String: Int]()) == "")
+        #expect(try encoder.text(of: plain) == "aB=3&p=2&q=1")
+        #expect(try FormEncoder().text(of: [String: Int]()) == "")
     }
 
     @Test(arguments: [
@@ -121,7 +121,7 @@ struct FormEncoderTests {
                 try container.encode(1, forKey: Key(stringValue: name))
             }
         }
-        #expect(try encoder.encode(One(name: name)) == "\(expected)=1")
+        #expect(try encoder.text(of: One(name: name)) == "\(expected)=1")
     }
 
     class Animal: Encodable { var name = "Tim" }
@@ -135,7 +135,7 @@ struct FormEncoderTests {
     }
 
     @Test func `inherited properties are encoded as well`() throws {
-        #expect(try FormEncoder().encode(Dog()) == "barks=true&super%5Bname%5D=Tim")
+        #expect(try FormEncoder().text(of: Dog()) == "barks=true&super%5Bname%5D=Tim")
     }
 
     @Test func `an invalid value is a typed error with its key path`() {
@@ -144,23 +144,23 @@ struct FormEncoderTests {
         func failure(_ encode: () throws -> String) -> FormEncodingError? {
             #expect(throws: FormEncodingError.self) { try encode() }
         }
-        let list = failure { try FormEncoder().encode([1, 2]) }
+        let list = failure { try FormEncoder().text(of: [1, 2]) }
         #expect(list?.code == .notKeyed)
-        #expect(failure { try FormEncoder().encode("text") }?.code == .notKeyed)
-        let number = failure { try FormEncoder().encode(["a": ["b": [1, Double.nan]]]) }
+        #expect(failure { try FormEncoder().text(of: "text") }?.code == .notKeyed)
+        let number = failure { try FormEncoder().text(of: ["a": ["b": [1, Double.nan]]]) }
         #expect(number?.code == .notANumber)
         #expect(number?.keyPath == "a.b.1")
         let never = Date(timeIntervalSince1970: .nan)
         for dates in [FormEncoder.DateStyle.iso8601, .secondsSince1970] {
-            #expect(failure { try FormEncoder(dates: dates).encode(["at": never]) }?.code == .notANumber)
+            #expect(failure { try FormEncoder(dates: dates).text(of: ["at": never]) }?.code == .notANumber)
         }
-        #expect(failure { try FormEncoder().encode(["a": Refuses()]) }?.code == .refusedByValue)
-        let other = failure { try FormEncoder().encode(["a": ["b": Thread.current as Any]]) }
+        #expect(failure { try FormEncoder().text(of: ["a": Refuses()]) }?.code == .refusedByValue)
+        let other = failure { try FormEncoder().text(of: ["a": ["b": Thread.current as Any]]) }
         #expect(other?.code == .refusedByValue)
         #expect(other?.keyPath == "a.b")
         var deep: Any = 1
         for _ in 0..<1000 { deep = ["k": deep] }
-        #expect(failure { try FormEncoder().encode(["a": deep]) }?.code == .tooDeep)
+        #expect(failure { try FormEncoder().text(of: ["a": deep]) }?.code == .tooDeep)
         let body = #expect(throws: NetworkError.self) { try RequestBody.form(["a": Double.infinity]) }
         #expect(body?.code == .bodyNotEncodable)
         #expect(body?.message.contains("At a:") == true)
@@ -172,7 +172,7 @@ struct FormEncoderTests {
             let pairs = (0..<Int.random(in: 1...5, using: &generator)).map { index in
                 ("\(index)" + randomText(&generator), randomText(&generator))
             }
-            let text = try FormEncoder().encode(Dictionary(uniqueKeysWithValues: pairs))
+            let text = try FormEncoder().text(of: Dictionary(uniqueKeysWithValues: pairs))
             let read = text.split(separator: "&", omittingEmptySubsequences: false).map { pair in
                 pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map { part in
                     part.replacingOccurrences(of: "+", with: " ").removingPercentEncoding

@@ -31,7 +31,7 @@
             let body = try RequestBody.data(Data(Self.text.utf8)).gzipped()
             #expect(Gunzip.text(Data(try BodyBytes.all(of: body.gzipped()))) == Self.text)
             var form = MultipartForm()
-            form.add(.init(name: "text", body: body))
+            form.add("text", body: body)
             #expect { try RequestBody.multipart(form) } throws: {
                 ($0 as? NetworkError)?.code == .bodyNotEncodable
             }

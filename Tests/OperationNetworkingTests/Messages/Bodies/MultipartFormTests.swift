@@ -15,13 +15,13 @@ struct MultipartFormTests {
         form.add("title", "On the\nbeach")
         form.add("raw", Data([0, 255, 10]), fileName: "raw.BIN")
         form.add("photo", file: try FileRegion(file.url, offset: 7, length: 5), fileName: "a.jpeg")
-        form.add(.init(name: "card", body: try .json(["a": 1])))
+        form.add("card", body: try .json(["a": 1]))
         form.add(
             .init(
                 name: "stream", fileName: "s.txt", contentType: "text/x",
                 body: .stream(length: 4, canBeSentAgain: true) { PieceProducer(Array("abcd".utf8), size: 3) }))
         form.add("empty", Data())
-        form.add(.init(name: "none", body: .none))
+        form.add("none", body: .none)
         let expected =
             "--b\r\nContent-Disposition: form-data; name=\"title\"\r\n\r\nOn the\nbeach\r\n"
             + "--b\r\nContent-Disposition: form-data; name=\"raw\"; filename=\"raw.BIN\"\r\n"
@@ -137,7 +137,7 @@ struct MultipartFormTests {
             var form = MultipartForm()
             for length in lengths {
                 let body = RequestBody.stream(length: length, canBeSentAgain: false) { PieceProducer([], size: 1) }
-                form.add(.init(name: "x", body: body))
+                form.add("x", body: body)
             }
             return form
         }
@@ -195,7 +195,7 @@ struct MultipartFormTests {
         let late = RequestBody.stream(length: 5000, canBeSentAgain: true) {
             PieceProducer(TestPattern.bytes(count: 5000), size: 999, isLate: true)
         }
-        form.add(.init(name: "late", body: late))
+        form.add("late", body: late)
         let body = try RequestBody.multipart(form)
         let expected = try await TestThread.run { try BodyBytes.all(of: body) }
         bench.server.route("POST", "/first") { _ in .redirect(to: "/second", status: 307) }
@@ -223,7 +223,7 @@ struct MultipartFormTests {
         defer { bench.closeSession() }
         bench.server.route("POST", "/") { _ in .text("done") }
         var form = MultipartForm(boundary: "b")
-        form.add(.init(name: "s", body: .stream(InputStream(data: Data(TestPattern.bytes(count: 300_000))))))
+        form.add("s", body: .stream(InputStream(data: Data(TestPattern.bytes(count: 300_000)))))
         let body = try RequestBody.multipart(form)
         #expect(!body.canBeSentAgain)
         let record = await bench.run(try bench.request("POST", "/", body: body))
