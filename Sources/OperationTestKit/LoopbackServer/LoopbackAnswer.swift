@@ -38,7 +38,7 @@ public struct LoopbackAnswer: Sendable {
     }
 
     /// Creates a response from an array of steps.
-    package init(steps: [LoopbackStep], closes: Bool = false) {
+    public init(steps: [LoopbackStep], closes: Bool = false) {
         self.steps = steps
         self.closes = closes
     }

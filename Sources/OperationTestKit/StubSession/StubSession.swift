@@ -224,7 +224,7 @@ public struct StubAnswer: Sendable {
     public init(_ steps: Step...) { self.steps = steps }
 
     /// Creates a response from an array of steps.
-    package init(steps: [Step]) { self.steps = steps }
+    public init(steps: [Step]) { self.steps = steps }
 
     /// Returns a response with a status code, headers and no body.
     ///

@@ -46,7 +46,7 @@ public struct QueueRun: Sendable, Identifiable {
     /// begin.
     ///
     /// Entries that ran at the same time never have the same lane.
-    package var lane: Int?
+    public package(set) var lane: Int?
     /// The identifiers of the recorded entries that this entry waited for.
     public package(set) var dependencies: [QueueRun.ID] = []
     /// The identity of the object, which another object may get after the end of this one.
