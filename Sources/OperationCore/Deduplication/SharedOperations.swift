@@ -63,6 +63,22 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
         self.init(SharingOptions(timeToLive: timeToLive, clock: clock, place: .queue(queue)))
     }
 
+    /// Creates an object that executes work once for each key, in an `OperationQueue`.
+    ///
+    /// The operations that share the work must not be in the same queue. The operations keep their slots while they
+    /// wait, so the work might never begin.
+    ///
+    /// - Parameters:
+    ///   - queue: The queue in which the work executes.
+    ///   - timeToLive: The duration for which the result of a successful execution is kept for operations that start
+    ///     later. The default is zero, which keeps no results.
+    ///   - clock: The clock that measures `timeToLive`. The default is the system's monotonic clock.
+    public convenience init(
+        on queue: OperationQueue, timeToLive: Duration = .zero, clock: any OperationClock = .system
+    ) {
+        self.init(SharingOptions(timeToLive: timeToLive, clock: clock, place: .queue(queue)))
+    }
+
     package init(_ options: SharingOptions) {
         self.options = options
     }

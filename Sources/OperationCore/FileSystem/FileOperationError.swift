@@ -19,7 +19,7 @@ public struct FileOperationError: Error, Sendable, Equatable {
     /// The code that identifies the error.
     public let code: Code
     /// The action that failed, such as reading or copying.
-    package let action: Action
+    public let action: Action
     /// The path at which the action failed.
     ///
     /// If an action on a directory fails, this property is the path of the item inside the directory.
@@ -30,7 +30,15 @@ public struct FileOperationError: Error, Sendable, Equatable {
     public let systemErrorNumber: Int32
 
     /// Creates an error for use in your own tests.
-    package init(
+    ///
+    /// - Parameters:
+    ///   - code: The code that identifies the error.
+    ///   - action: The action that failed, such as reading.
+    ///   - path: The path at which the action failed.
+    ///   - otherPath: The other path of a copy or a move. The default is `nil`.
+    ///   - systemErrorNumber: The system's error number (`errno`). The default is 0, which means that the system did
+    ///     not report the error.
+    public init(
         code: Code, action: Action, path: String, otherPath: String? = nil, systemErrorNumber: Int32 = 0
     ) {
         self.code = code
@@ -91,7 +99,9 @@ extension FileOperationError {
         let explanation: String?
 
         /// Creates a custom code with a name.
-        package init(_ name: String) {
+        ///
+        /// - Parameter name: The name, which should differ from the names of the standard codes.
+        public init(_ name: String) {
             self.init(name, nil)
         }
 
@@ -215,26 +225,28 @@ extension FileOperationError {
     /// An action that a file operation performs.
     ///
     /// Future versions may add actions.
-    package struct Action: Hashable, Sendable, CustomStringConvertible {
+    public struct Action: Hashable, Sendable, CustomStringConvertible {
         /// The name of the action, which can begin a sentence, such as "Reading".
-        package let description: String
+        public let description: String
 
         /// Creates a custom action with a name that can begin a sentence, such as "Reading".
-        package init(_ name: String) {
+        ///
+        /// - Parameter name: The name in a form that can begin a sentence, such as "Reading".
+        public init(_ name: String) {
             description = name
         }
 
         /// The action of reading a file.
-        package static let reading = Action("Reading")
+        public static let reading = Action("Reading")
         /// The action of writing a file.
-        package static let writing = Action("Writing")
+        public static let writing = Action("Writing")
         /// The action of copying a file, a link or a directory.
-        package static let copying = Action("Copying")
+        public static let copying = Action("Copying")
         /// The action of moving a file, a link or a directory.
-        package static let moving = Action("Moving")
+        public static let moving = Action("Moving")
         /// The action of removing a file, a link or a directory.
-        package static let removing = Action("Removing")
+        public static let removing = Action("Removing")
         /// The action of computing the checksum of a file.
-        package static let checksumming = Action("Computing the checksum of")
+        public static let checksumming = Action("Computing the checksum of")
     }
 }

@@ -12,7 +12,11 @@ public struct GroupProgress: Sendable, Hashable, CustomStringConvertible {
     public let totalWeight: Double
 
     /// Creates a progress value for use in your own tests.
-    package init(completedWeight: Double, totalWeight: Double) {
+    ///
+    /// - Parameters:
+    ///   - completedWeight: The total weight of the completed work, including the completed parts of running children.
+    ///   - totalWeight: The total weight of all children, or the expected weight if that is larger.
+    public init(completedWeight: Double, totalWeight: Double) {
         self.completedWeight = completedWeight
         self.totalWeight = totalWeight
     }
@@ -33,8 +37,8 @@ extension GroupOperation {
     /// The progress of the group, measured with the weights of its children.
     ///
     /// A child that has ended contributes its full weight, regardless of its outcome. A running child contributes its
-    /// weight multiplied by the fraction that the child reports. Groups, network operations and
-    /// file operations report a fraction. Operations that are mapped from these objects, for example with
+    /// weight multiplied by the fraction that the child reports. Groups and all ``MeasuredOperation`` objects, such as
+    /// network and file operations, report a fraction. Operations that are mapped from these objects, for example with
     /// `mapError`, report the same fraction. Any other child contributes its weight only after it has ended.
     ///
     /// The fraction never decreases unless you add children. To declare the expected total weight, call
@@ -349,8 +353,22 @@ package struct GroupMeter: Sendable {
 
 /// An operation that reports its progress to the group that contains the operation.
 ///
-/// Network and file operations conform to this protocol.
-package protocol MeasuredOperation: ManagedOperation {
+/// Network and file operations conform to this protocol. To make your own operation conform, implement one property and
+/// call one method:
+///
+/// ```swift
+/// final class Import: AsyncOperation<Int, Never>, MeasuredOperation,
+///     @unchecked Sendable
+/// {
+///     var completedFraction: Double? { 0.5 }
+///
+///     override func main() {
+///         completedFractionDidChange()
+///         finish(withResult: 1)
+///     }
+/// }
+/// ```
+public protocol MeasuredOperation: ManagedOperation {
     /// The completed fraction of the work from zero to one, or `nil` if the fraction is not known.
     ///
     /// OperationKit reads the property on any thread and holds no lock while it does so.
@@ -362,7 +380,7 @@ extension MeasuredOperation {
     ///
     /// Do not hold a lock when you call this method, because the method may read ``completedFraction``. The call has no
     /// effect if no code has read or observed the progress of the group.
-    package func completedFractionDidChange() { fractionDidChange { completedFraction } }
+    public func completedFractionDidChange() { fractionDidChange { completedFraction } }
 }
 
 extension ManagedOperation {

@@ -19,7 +19,7 @@ public final class CombinedConnectivity: ConnectivityMonitor {
     /// Creates a monitor that combines a system monitor with a probe.
     ///
     /// - Parameters:
-    ///   - path: A monitor that uses the system's network information, such as `SystemConnectivity.shared`.
+    ///   - path: A monitor that uses the system's network information, such as `SystemConnectivity.system`.
     ///   - probe: A monitor that sends requests to a server.
     public init(path: any ConnectivityMonitor, probe: ProbeMonitor) {
         let views = Views(probe), board = ConnectivityBoard(.unknown)

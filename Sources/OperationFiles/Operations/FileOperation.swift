@@ -62,7 +62,7 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
     }
 
     /// The completed fraction of the bytes, between zero and one, or `nil` while the total is unknown.
-    package final var completedFraction: Double? { settings.withLock { $0.fraction } }
+    public final var completedFraction: Double? { settings.withLock { $0.fraction } }
 
     /// The system calls, which tests can replace.
     package final var files: FileSystem {
@@ -132,7 +132,12 @@ public struct FileProgress: Sendable, Hashable {
     public let completedItems: Int
 
     /// Creates a progress value for use in your own tests.
-    package init(completedBytes: Int64, totalBytes: Int64?, completedItems: Int = 0) {
+    ///
+    /// - Parameters:
+    ///   - completedBytes: The number of bytes that were read or written.
+    ///   - totalBytes: The total number of bytes, or `nil` if the total is unknown.
+    ///   - completedItems: The number of files, directories and links that were copied or removed. The default is 0.
+    public init(completedBytes: Int64, totalBytes: Int64?, completedItems: Int = 0) {
         self.completedBytes = completedBytes
         self.totalBytes = totalBytes
         self.completedItems = completedItems

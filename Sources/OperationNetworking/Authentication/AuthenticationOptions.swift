@@ -70,7 +70,7 @@ public struct AuthenticationOptions: Sendable {
     /// The pace at which paused operations resume after the authenticator gets a new credential.
     ///
     /// The default is ``PostponementPace/standard``.
-    package var pace = PostponementPace.standard
+    public var pace = PostponementPace.standard
     /// A closure that the authenticator calls with each authentication event, in the order of the events, on a serial
     /// queue.
     ///
@@ -189,7 +189,7 @@ public final class Authenticator<Credential: Sendable>: Sendable {
     /// - Parameters:
     ///   - credential: The current credential, for example from the keychain. The default is `nil`, which means that
     ///     there is no credential yet.
-    ///   - options: The options of the authenticator. The default is ``AuthenticationOptions/standard``.
+    ///   - options: The options of the authenticator. By default, all options have their default values.
     ///   - lifetime: A closure that returns how long a new credential is valid, or `nil` if the lifetime is unknown.
     ///     The default closure returns `nil`.
     ///   - apply: A closure that adds a credential to a request. The authenticator calls the closure as the last step

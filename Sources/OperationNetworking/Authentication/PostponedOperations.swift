@@ -38,7 +38,7 @@ public final class PostponedOperations: Sendable {
     }
 
     /// A phrase that describes the event for which the operations wait, such as "until it is paid".
-    package let reason: String
+    public let reason: String
     private let rule: @Sendable (FailedAttempt) -> Bool
     private let state = Locked((entries: ForgettingList<Entry>(), last: UInt64(0)))
 
@@ -59,7 +59,7 @@ public final class PostponedOperations: Sendable {
     }
 
     /// The number of paused operations.
-    package var count: Int { state.withLock { $0.entries.count } }
+    public var count: Int { state.withLock { $0.entries.count } }
 
     /// Resumes all paused operations, in the order in which they were paused, so that each operation sends its request
     /// again.
@@ -176,24 +176,24 @@ extension AnyNetworkOperation {
 }
 
 /// The pace at which operations resume after a pause.
-package struct PostponementPace: Sendable, Hashable {
+public struct PostponementPace: Sendable, Hashable {
     /// The number of operations that resume together, which is at least 1.
-    package let count: Int
+    public let count: Int
     /// The time after which the next ``count`` operations resume.
-    package let interval: Duration
+    public let interval: Duration
 
     /// Creates a pace from a number of operations that resume together and an interval.
     ///
     /// - Parameters:
     ///   - count: The number of operations that resume together. A value less than 1 is treated as 1.
     ///   - interval: The time after which the next operations resume.
-    package init(_ count: Int, every interval: Duration) {
+    public init(_ count: Int, every interval: Duration) {
         self.count = max(count, 1)
         self.interval = max(interval, .zero)
     }
 
     /// A pace that resumes 50 operations immediately and 50 more operations every 50 milliseconds.
-    package static let standard = PostponementPace(50, every: .milliseconds(50))
+    public static let standard = PostponementPace(50, every: .milliseconds(50))
     /// A pace that resumes all operations immediately.
-    package static let atOnce = PostponementPace(.max, every: .zero)
+    public static let atOnce = PostponementPace(.max, every: .zero)
 }

@@ -104,7 +104,17 @@ public struct AttemptRecord: Sendable, Hashable {
     public let putAside: WaitReason?
 
     /// Creates a record of a failed attempt, for testing code that reads records.
-    package init(
+    ///
+    /// - Parameters:
+    ///   - number: The number of the attempt, starting at 1.
+    ///   - code: The code of the error with which the attempt failed.
+    ///   - phase: The phase in which the attempt failed.
+    ///   - status: The status code of the response. The default is `nil`, which means that there was no response.
+    ///   - began: The time from the start of the first attempt to the start of this attempt. The default is zero.
+    ///   - duration: The duration of the attempt. The default is zero.
+    ///   - pause: The pause between this attempt and the next attempt. The default is `nil`.
+    ///   - putAside: The reason why the operation was paused after the attempt. The default is `nil`.
+    public init(
         number: Int, code: NetworkError.Code, phase: NetworkError.Phase, status: Int? = nil, began: Duration = .zero,
         duration: Duration = .zero, pause: Duration? = nil, putAside: WaitReason? = nil
     ) {

@@ -60,7 +60,17 @@ public struct RetryEvent: Sendable {
     package var retryAfter: Duration? { error.retryAfter }
 
     /// Creates a retry event, for testing code that handles events.
-    package init(
+    ///
+    /// - Parameters:
+    ///   - attempt: The number of the failed attempt, starting at 1.
+    ///   - error: The error with which the attempt failed.
+    ///   - pause: The pause before the next attempt. The default is `nil`, which means that no attempt follows.
+    ///   - reason: The reason for the decision.
+    ///   - rule: The rule of the retry policy that matches the failure. The default is `nil`.
+    ///   - budgetLeft: The number of retries that the budget currently allows. The default is `nil`.
+    ///   - timeLeft: The remaining time in ``RetryPolicy/window``. The default is `nil`.
+    ///   - deadlineLeft: The time until the operation's deadline or timeout. The default is `nil`.
+    public init(
         attempt: Int, error: NetworkError, pause: Duration? = nil, reason: RetryReason, rule: RetryRule? = nil,
         budgetLeft: Int? = nil, timeLeft: Duration? = nil, deadlineLeft: Duration? = nil
     ) {

@@ -66,7 +66,16 @@ public struct NetworkEvent: Sendable {
     package var operationObject: ObjectIdentifier? { source?.object }
 
     /// Creates a network event, for testing observers.
-    package init(
+    ///
+    /// - Parameters:
+    ///   - kind: The kind of the event.
+    ///   - operationID: The identifier of the operation. The default is 1.
+    ///   - operationName: The name of the operation. The default is an empty string.
+    ///   - attempt: The number of the attempt. The default is 1.
+    ///   - hop: The number of the request within the attempt. The default is 0.
+    ///   - moment: The time of the event according to the operation's clock. The default is the clock's zero.
+    ///   - date: The date and time of the event. The default is the beginning of 1970 in UTC.
+    public init(
         _ kind: Kind, operationID: UInt64 = 1, operationName: String = "", attempt: Int = 1, hop: Int = 0,
         moment: OperationInstant = OperationInstant(offset: .zero), date: Date = Date(timeIntervalSince1970: 0)
     ) {
@@ -216,7 +225,14 @@ extension NetworkEvent {
         public let note: String?
 
         /// Creates a decision after a failed attempt, for testing observers.
-        package init(
+        ///
+        /// - Parameters:
+        ///   - kind: The kind of the decision.
+        ///   - pause: The time until the next attempt. The default is `nil`.
+        ///   - waitReason: The reason why the operation pauses. The default is `nil`.
+        ///   - reason: The reason for the decision of a ``Retry``. The default is `nil`.
+        ///   - note: A description of the reason for the decision. The default is `nil`.
+        public init(
             _ kind: Kind, pause: Duration? = nil, waitReason: WaitReason? = nil, reason: RetryReason? = nil,
             note: String? = nil
         ) {

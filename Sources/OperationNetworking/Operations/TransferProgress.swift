@@ -15,7 +15,11 @@ public struct TransferProgress: Sendable, Hashable, CustomStringConvertible {
     public let totalBytes: Int64?
 
     /// Creates a progress value from a number of completed bytes and a total.
-    package init(completedBytes: Int64, totalBytes: Int64?) {
+    ///
+    /// - Parameters:
+    ///   - completedBytes: The number of bytes that the session has sent or received.
+    ///   - totalBytes: The total number of bytes in the body, or `nil` if the number is not known.
+    public init(completedBytes: Int64, totalBytes: Int64?) {
         self.completedBytes = completedBytes
         self.totalBytes = totalBytes
     }

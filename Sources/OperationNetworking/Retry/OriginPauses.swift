@@ -26,7 +26,7 @@ public final class OriginPauses: Sendable {
     public enum Meanwhile: Sendable, Hashable {
         /// The operation waits until the pause ends and then sends its request.
         ///
-        /// If the wait would exceed `longest` or the operation's deadline, the operation fails
+        /// If the wait would exceed ``OriginPauses/longest`` or the operation's deadline, the operation fails
         /// immediately with ``NetworkError/Code/originPaused``. A request that refreshes a credential also fails
         /// immediately if the remaining pause is longer than 5 seconds, because other operations wait for the
         /// credential.
@@ -41,34 +41,27 @@ public final class OriginPauses: Sendable {
     public static let shared = OriginPauses()
 
     /// The behavior of an operation that is ready to send a request to an origin during a pause.
-    package let meanwhile: Meanwhile
+    public let meanwhile: Meanwhile
     /// The maximum duration of a pause and the maximum time for which an attempt waits.
     ///
     /// If a server requests a longer pause, the store records a pause of this duration.
-    package let longest: Duration
+    public let longest: Duration
     let clock: any OperationClock
     private let machine: Locked<Machine>
 
     /// Creates a store that records the pauses that servers request.
-    ///
-    /// After a pause, 10 waiting operations resume immediately and 10 more operations every 100 milliseconds.
     ///
     /// - Parameters:
     ///   - meanwhile: The behavior of an operation that is ready to send a request during a pause. The default is
     ///     ``Meanwhile/wait``.
     ///   - longest: The maximum duration of a pause and the maximum time for which an attempt waits. The default is 60
     ///     seconds.
+    ///   - pace: The pace at which waiting operations resume after a pause. By default, 10 operations resume
+    ///     immediately and 10 more operations every 100 milliseconds.
     ///   - clock: The clock that measures the pauses. The default is the system clock.
-    public convenience init(
-        _ meanwhile: Meanwhile = .wait, longest: Duration = .seconds(60), clock: any OperationClock = .system
-    ) {
-        self.init(
-            meanwhile, longest: longest, pace: PostponementPace(10, every: .milliseconds(100)), clock: clock)
-    }
-
-    package init(
-        _ meanwhile: Meanwhile = .wait, longest: Duration = .seconds(60), pace: PostponementPace,
-        clock: any OperationClock = .system
+    public init(
+        _ meanwhile: Meanwhile = .wait, longest: Duration = .seconds(60),
+        pace: PostponementPace = PostponementPace(10, every: .milliseconds(100)), clock: any OperationClock = .system
     ) {
         self.meanwhile = meanwhile
         self.longest = max(longest, .zero).clamped
