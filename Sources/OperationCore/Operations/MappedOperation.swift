@@ -96,29 +96,30 @@ extension TypedOperation {
     ///
     /// In the following rules, this operation is the original of the mapped operation that the method returns.
     ///
-    /// A mapped operation has no body. It starts and ends together with its original. If you start the mapped operation, or
-    /// add it to a queue or a group, OperationKit starts or adds the original instead. Add only one of the two operations.
-    /// A ``QueueManager`` or a group refuses the other operation.
+    /// A mapped operation has no body. A mapped operation starts and ends together with its original. If you start the
+    /// mapped operation, or add it to a queue or a group, OperationKit starts or adds the original instead. Add only
+    /// one of the two operations. A ``QueueManager`` or a group refuses the other operation.
     ///
-    /// - The original and every operation mapped from it start, suspend, resume and end together. They have the same name,
-    ///   dependencies, priority, quality of service, timeout, deadline, delay, conditions, categories, throttle and owner.
-    ///   You can set these properties on any of the operations.
-    /// - Each of these operations has its own outcome, handlers, observers and `completionBlock`. By default, the handlers
-    ///   are called on the callback queue of the original.
-    /// - The conversion runs once, on the thread that ends the original. After the conversion, the handlers of the mapped
-    ///   operation are called and `isFinished` becomes `true`. If the original has already ended, the mapped operation has
-    ///   its outcome immediately and does not need to be started.
+    /// - The original and every operation mapped from it start, suspend, resume and end together. These operations have
+    ///   the same name, dependencies, priority, quality of service, timeout, deadline, delay, conditions, categories,
+    ///   throttle and owner. You can set these properties on any of the operations.
+    /// - Each of these operations has its own outcome, handlers, observers and `completionBlock`. By default, the
+    ///   handlers are called on the callback queue of the original.
+    /// - The conversion runs once, on the thread that ends the original. After the conversion, the handlers of the
+    ///   mapped operation are called and `isFinished` becomes `true`. If the original has already ended, the mapped
+    ///   operation has its outcome immediately and does not need to be started.
     /// - If you cancel a mapped operation, the original is also canceled. The closure of the mapped operation that you
-    ///   cancel is not called. The other operations that are mapped from the original convert the cancellation. In the same
-    ///   way, `mapOutcome` can convert a timeout of the original to an error.
+    ///   cancel is not called. The other operations that are mapped from the original convert the cancellation. In the
+    ///   same way, `mapOutcome` can convert a timeout of the original to an error.
     /// - If you call `finish` on a mapped operation, the result or error that you pass replaces the outcome of the
     ///   conversion. The original is not affected, and a later `cancel()` on the mapped operation has no effect.
-    /// - On Linux, if you pass a mapped operation to the `addDependency(_:)` method of a plain `Foundation.Operation`, pass
-    ///   a value of its own type and not of the type `Operation`. Otherwise, the plain operation begins only if you started
-    ///   exactly this mapped operation, or added it to a queue or a group.
+    /// - On Linux, if you pass a mapped operation to the `addDependency(_:)` method of a plain `Foundation.Operation`,
+    ///   pass a value of its own type and not of the type `Operation`. Otherwise, the plain operation begins only if
+    ///   you started exactly this mapped operation, or added it to a queue or a group.
     ///
-    /// A mapped operation keeps its original alive. After a mapped operation is started, the original also keeps the mapped
-    /// operation alive until both have ended. If a started mapped operation never ends, neither operation is freed.
+    /// A mapped operation keeps its original alive. After a mapped operation is started, the original also keeps the
+    /// mapped operation alive until both have ended. If a started mapped operation never ends, neither operation is
+    /// freed.
     ///
     /// ### When the closure is called
     ///

@@ -10,7 +10,8 @@ import OperationCore
 ///
 /// ```swift
 /// func watch(_ operation: NetworkDataOperation<Int>) {
-///     operation.addNetworkObserver(NetworkLog(level: .headers) { line in print(line) })
+///     let log = NetworkLog(level: .headers) { line in print(line) }
+///     operation.addNetworkObserver(log)
 /// }
 /// ```
 ///

@@ -26,7 +26,8 @@ extension QueueManager {
     ///         switch update {
     ///         case .snapshot(let state): print("begins with \(state)")
     ///         case .event(let event): print(event)
-    ///         case .missed(let count, let state): print("\(count) events were dropped; the state is \(state)")
+    ///         case .missed(let count, let state):
+    ///             print("\(count) events were dropped; the state is \(state)")
     ///         }
     ///     }
     /// }
@@ -60,7 +61,8 @@ extension QueueManager {
     /// upload.addDependency(prepare)
     /// try queue.add(upload)
     /// print(queue.explain(upload))
-    /// // ClosureOperation<Int, Never> waits in queue uploads: it depends on ClosureOperation<Int, Never>
+    /// // ClosureOperation<Int, Never> waits in queue uploads:
+    /// // it depends on ClosureOperation<Int, Never>
     /// // (not started, and in no queue that would start it).
     /// ```
     ///
@@ -70,7 +72,7 @@ extension QueueManager {
     /// than for every operation.
     ///
     /// - Parameter operation: The operation to explain.
-    /// - Returns: The explanation, as sentences for people. It describes the moment of the call.
+    /// - Returns: The explanation as text, which describes the state at the time of the call.
     public func explain(_ operation: Operation) -> String { explanation(of: operation).description }
 
     /// Returns the explanation with its parts as values.
