@@ -151,7 +151,7 @@ extension WebAddress {
 }
 
 /// The origin of a URL, which consists of the scheme, host and port.
-package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
+public struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     /// The scheme of the URL, which is `http` or `https`.
     package let scheme: String
     /// The host of the URL in lowercase, with non-ASCII characters encoded in Punycode (`xn--`).
@@ -168,7 +168,7 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// Creates the origin of a URL, or returns `nil` if the URL is not a valid `http` or `https` URL.
-    package init?(_ url: URL) {
+    public init?(_ url: URL) {
         guard let address = WebAddress(url) else { return nil }
         self = address.origin
     }
@@ -177,5 +177,5 @@ package struct WebOrigin: Hashable, Sendable, CustomStringConvertible {
     package var isSecure: Bool { scheme == "https" }
 
     /// The scheme, host and port in the form of a URL, without the default port of the scheme.
-    package var description: String { URLAuthority.origin(scheme: scheme, host: host, port: port) }
+    public var description: String { URLAuthority.origin(scheme: scheme, host: host, port: port) }
 }
