@@ -8,10 +8,10 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct SharedOperationTests {
+    private let runs = Runs()
     private let flights = SharedOperations<String, Int, Flaw>()
 
     @Test func `operations with equal keys share one run and its result`() {
-        let runs = Runs()
         let participants = (0..<3).map { _ in flights.operation(for: "a") { runs.make() } }
         let other = flights.operation(for: "b") { runs.make() }
         #expect(runs.all.isEmpty)
@@ -25,7 +25,6 @@ struct SharedOperationTests {
     }
 
     @Test func `each asker has its own handlers and callback queue, and can be awaited`() async throws {
-        let runs = Runs()
         let first = flights.operation(for: "a") { runs.make() }, second = flights.operation(for: "a") { runs.make() }
         let queues = [MarkedQueue(), MarkedQueue()]
         let told = EventRecorder<String>()
@@ -41,7 +40,6 @@ struct SharedOperationTests {
     }
 
     @Test func `canceling one asker ends only its share, and canceling the last one cancels the run`() {
-        let runs = Runs()
         let participants = (0..<3).map { _ in flights.operation(for: "a") { runs.make() } }
         for participant in participants { participant.start() }
         participants[0].cancel()
@@ -69,7 +67,6 @@ struct SharedOperationTests {
     }
 
     @Test func `an asker canceled before its start creates no run`() {
-        let runs = Runs()
         let participant = flights.operation(for: "a") { runs.make() }
         participant.cancel()
         participant.start()
@@ -77,7 +74,6 @@ struct SharedOperationTests {
     }
 
     @Test func `the timeout of one asker does not affect the others`() {
-        let runs = Runs()
         let clock = ManualClock()
         let hasty = flights.operation(for: "a") { runs.make() }, patient = flights.operation(for: "a") { runs.make() }
         hasty.clock = clock
@@ -90,7 +86,6 @@ struct SharedOperationTests {
     }
 
     @Test func `canceling the run cancels all of its askers with the same cause`() {
-        let runs = Runs()
         let participants = (0..<2).map { _ in flights.operation(for: "a") { runs.make() } }
         for participant in participants { participant.start() }
         runs.all[0].cancel(because: .requested("no more"))
@@ -98,7 +93,6 @@ struct SharedOperationTests {
     }
 
     @Test func `an asker that starts after the end begins a new run, whatever the outcome was`() {
-        let runs = Runs()
         for number in 0..<4 {
             let participant = flights.operation(for: "a") { runs.make() }
             participant.start()
@@ -133,7 +127,6 @@ struct SharedOperationTests {
     }
 
     @Test func `the run has the highest priority of its askers`() {
-        let runs = Runs()
         func ask(_ priority: Operation.QueuePriority) {
             let participant = flights.operation(for: "a") { runs.make() }
             participant.queuePriority = priority
@@ -197,7 +190,6 @@ struct SharedOperationTests {
         var options = SharingOptions()
         options.place = .queue(queue)
         let flights = SharedOperations<Int, Int, Flaw>(options)
-        let runs = Runs()
         let participants = (0..<3).map { _ in flights.operation(for: 1) { runs.make() } }
         try queue.add(participants)
         for participant in participants { for await state in participant.states where state == .executing { break } }
@@ -228,7 +220,6 @@ struct SharedOperationTests {
 
     @Test func `a run that waits for another operation gives up the slot of its asker`() async throws {
         let queue = QueueManager("login", width: 1)
-        let runs = Runs()
         let login = ClosureOperation { 1 }
         let inner = SharedOperations<Int, Int, Flaw>(
             {
@@ -309,7 +300,6 @@ struct SharedOperationTests {
 
     @Test func `a canceled asker keeps its slot until the run that executes in it has ended`() async throws {
         let queue = QueueManager("first asker", width: 1)
-        let runs = Runs()
         let first = flights.operation(for: "a") { runs.make() }, second = flights.operation(for: "a") { runs.make() }
         let next = HandDriven("next")
         try queue.add([first, next])
@@ -353,7 +343,6 @@ struct SharedOperationTests {
     }
 
     @Test func `a run may itself share another run`() {
-        let runs = Runs()
         let outer = SharedOperations<Int, Int, Flaw>()
         let participants = (0..<3).map { number in
             outer.operation(for: number % 2) { [flights] in flights.operation(for: "a") { runs.make() } }
@@ -365,7 +354,6 @@ struct SharedOperationTests {
     }
 
     @Test func `a run ends without its body if its only asker is canceled while the run is created`() {
-        let runs = Runs()
         let participant = Locked<AsyncOperation<Int, Flaw>?>(nil)
         let shared = flights.operation(for: "a") {
             participant.withLock { $0 }?.cancel()

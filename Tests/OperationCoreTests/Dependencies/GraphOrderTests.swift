@@ -162,10 +162,7 @@ struct GraphOrderTests {
         let operations = (0..<count).map { HandDriven("\($0)") }
         let edges = shape.edges(count, &random)
         for edge in edges {
-            guard case .added = Self.add(edge, of: operations) else {
-                Issue.record("\(edge) was refused")
-                return
-            }
+            guard case .added = Self.add(edge, of: operations) else { return unmet("\(edge) was refused") }
         }
         #expect(Self.areInOrder(operations))
         // For some shapes, the cost per edge grows with the logarithm of the count. It is about 10 here.

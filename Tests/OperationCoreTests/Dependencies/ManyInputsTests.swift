@@ -3,7 +3,6 @@
 
 import Foundation
 import OperationCore
-import OperationTestKit
 import Testing
 
 private struct Refusal: Error, Equatable {}
@@ -15,6 +14,7 @@ private final class Total: SyncOperation<[Int], Refusal>, @unchecked Sendable {
 
 @Suite("Results of many operations", .timeLimit(.minutes(3)))
 struct ManyInputsTests {
+    private let total = Total()
     private func parts(_ count: Int, failing: Int? = nil) -> [TypedOperation<Int, Refusal>] {
         (0..<count).map { number in
             ClosureOperation { () throws(Refusal) -> Int in
@@ -26,7 +26,6 @@ struct ManyInputsTests {
 
     @Test func `results arrive in the order of the operations, whichever ends first`() async throws {
         let upstream = parts(50)
-        let total = Total()
         try total.receive(fromAll: upstream) { $0.parts = $1 }
         let queue = OperationQueue()
         queue.addOperation(total)
@@ -35,7 +34,6 @@ struct ManyInputsTests {
     }
 
     @Test func `an empty list of operations delivers an empty list of results`() async throws {
-        let total = Total()
         try total.receive(fromAll: [] as [TypedOperation<Int, Refusal>]) { $0.parts = $1 + [1] }
         #expect(try await total.run() == [1])
     }
@@ -57,7 +55,6 @@ struct ManyInputsTests {
 
     @Test(arguments: [false, true])
     func `if one of several dependencies is refused, none is added`(isMapped: Bool) throws {
-        let total = Total()
         let upstream: [TypedOperation<Int, Refusal>] = isMapped ? parts(12).map { $0.mapResult { $0 } } : parts(2)
         try upstream[upstream.count - 1].depend(on: total, otherwise: .runAnyway)
         #expect(throws: DependencyError.self) { try total.receive(fromAll: upstream) { $0.parts = $1 } }
@@ -69,7 +66,6 @@ struct ManyInputsTests {
     @Test func `each of several results of different types has its own rule`() throws {
         let number = ClosureOperation { () throws(Refusal) -> Int in throw Refusal() }
         let text = ClosureOperation { "four" }
-        let total = Total()
         try total.receive(from: number, text, rules: .use(7), .cancel) { total, number, text in
             total.parts = [number, text.count]
         }

@@ -117,10 +117,8 @@ struct RemovalTests {
                 unended.remove(number)
             }
             let names = Set(downstream.dependencies.compactMap { $0.name.flatMap(Int.init) })
-            guard names == expected, downstream.isReady == unended.isEmpty else {
-                Issue.record("seed \(seed), step \(step): \(names.symmetricDifference(expected).sorted()) differ")
-                return
-            }
+            guard names == expected, downstream.isReady == unended.isEmpty
+            else { return unmet("seed \(seed), step \(step): \(names.symmetricDifference(expected).sorted()) differ") }
         }
         for number in unended { downstream.removeDependency(sources[number]) }
         #expect(downstream.isReady)

@@ -88,10 +88,7 @@ struct WaitingTests {
     func `a diamond of dependencies runs from top to bottom`(startsAtTheTop: Bool) async throws {
         let order = EventRecorder<String>()
         func make(_ name: String) -> SyncProbe {
-            SyncProbe(name) { operation in
-                order.record(name)
-                operation.finish(withResult: 1)
-            }
+            SyncProbe.recording(name, in: order)
         }
         let top = make("top"), left = make("left"), right = make("right"), bottom = make("bottom")
         try left.depend(on: top, otherwise: .cancel)

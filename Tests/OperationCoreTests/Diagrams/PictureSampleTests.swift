@@ -38,8 +38,7 @@ struct PictureSampleTests {
             let operation = ClosureOperation<Int, Never> {
                 if weight < 0 { gate.pass() }
                 return churn(abs(weight))
-            }
-            operation.name = name
+            }.named(name)
             operation.callbackQueue = .global()
             operation.successHandler = { _ in }
             for other in others { operation.addDependency(other) }

@@ -104,8 +104,7 @@ struct RemovedDependencyTests {
 
     @Test func `L6: an operation cannot depend on itself, and still runs after the refused edge`() async throws {
         NoticeHub.install()
-        let operation = QuickWork()
-        operation.name = "Narcissus"
+        let operation = QuickWork().named("Narcissus")
         operation.addDependency(operation)
         #expect(operation.dependencies.isEmpty)
         do {
@@ -121,8 +120,7 @@ struct RemovedDependencyTests {
     @Test func `L7: an edge that would close a cycle is refused, and all operations run`() async throws {
         NoticeHub.install()
         let operations = ["A", "B", "C"].map { name in
-            let operation = QuickWork()
-            operation.name = name
+            let operation = QuickWork().named(name)
             return operation
         }
         operations[0].addDependency(operations[1])

@@ -167,12 +167,7 @@ struct AsyncSourceTests {
         let (isWaiting, isCancelled) = (Gate(), Gate())
         let numbers = Numbers { index in
             if index == 0 { return 0 }
-            await withTaskCancellationHandler {
-                isWaiting.open()
-                await isCancelled.passage()
-            } onCancel: {
-                isCancelled.open()
-            }
+            await isCancelled.openedByCancellation(afterOpening: isWaiting)
             throw CancellationError()
         }
         let child = HandDriven()
@@ -292,12 +287,7 @@ struct AsyncSourceTests {
         let (isWaiting, isCancelled, made) = (Gate(), Gate(), EventRecorder<Int>())
         let numbers = Numbers { index in
             if index < 2 { return index }
-            await withTaskCancellationHandler {
-                isWaiting.open()
-                await isCancelled.passage()
-            } onCancel: {
-                isCancelled.open()
-            }
+            await isCancelled.openedByCancellation(afterOpening: isWaiting)
             return index
         }
         let children = (0..<2).map { HandDriven("\($0)") }

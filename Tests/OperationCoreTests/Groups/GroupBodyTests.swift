@@ -12,8 +12,7 @@ struct GroupBodyTests {
     enum AppError: Error { case number(OperationFailure<Flaw>), odd(Int) }
 
     private func failing(_ name: String = "failing") -> ClosureOperation<Int, Flaw> {
-        let operation = ClosureOperation<Int, Flaw> { () throws(Flaw) in throw .first }
-        operation.name = name
+        let operation = ClosureOperation<Int, Flaw> { () throws(Flaw) in throw .first }.named(name)
         return operation
     }
 
@@ -57,7 +56,7 @@ struct GroupBodyTests {
             if number % 2 == 1 { throw .odd(number) }
             return number
         }
-        guard case .failed(.odd(3)) = await failure(of: group) else { return #expect(Bool(false), "wrong error") }
+        guard case .failed(.odd(3)) = await failure(of: group) else { return unmet("wrong error") }
     }
 
     @Test func `orThrow converts the failure of a child to an error of the body`() async {
@@ -65,9 +64,8 @@ struct GroupBodyTests {
         let group = GroupOperation<Int, AppError> { group async throws(AppError) in
             try await group.run(child, orThrow: AppError.number)
         }
-        guard case .failed(.number(.failed(.first))) = await failure(of: group) else {
-            return #expect(Bool(false), "not the failure of the child")
-        }
+        guard case .failed(.number(.failed(.first))) = await failure(of: group)
+        else { return unmet("not the failure of the child") }
     }
 
     @Test func `a group with the error type any Error fails with the error of its child`() async {
@@ -83,9 +81,8 @@ struct GroupBodyTests {
             _ = try? await group.run(second)
             return try await group.run(TaskOperation<Int, any Error> { throw Flaw.second }.named("tag"))
                 + group.run(first)
-        }
-        group.name = "import"
-        guard case .failed(let error) = await failure(of: group) else { return #expect(Bool(false), "no failure") }
+        }.named("import")
+        guard case .failed(let error) = await failure(of: group) else { return unmet("no failure") }
         #expect(error.child?.name == "tag" && error.underlyingError as? Flaw == .second && error.group == "import")
         #expect(error.siblings.map(\.name) == ["decode"])
         #expect(error.description.contains("tag, a child of import, failed: second"))
@@ -96,7 +93,7 @@ struct GroupBodyTests {
         let group = GroupOperation { outer in
             try await outer.run(GroupOperation { inner in try await inner.run(child) }.named("inner"))
         }
-        guard case .failed(let error) = await failure(of: group) else { return #expect(Bool(false), "no failure") }
+        guard case .failed(let error) = await failure(of: group) else { return unmet("no failure") }
         #expect(error.child?.name == "inner" && error.root?.name == "leaf")
     }
 

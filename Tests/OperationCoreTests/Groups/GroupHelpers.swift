@@ -3,7 +3,6 @@
 
 import Foundation
 import OperationCore
-import OperationTestKit
 
 extension ManagedOperation {
     /// Sets the name, and returns the operation.

@@ -225,10 +225,8 @@ struct GroupMachineTests {
         var machine = GroupMachine(policy: .failFast, hasBody: true)
         _ = machine.start()
         for _ in 0..<1_000 {
-            guard case .taken(let slot) = machine.add(), machine.takeNext() == slot else {
-                Issue.record("The machine did not accept a child.")
-                return
-            }
+            guard case .taken(let slot) = machine.add(), machine.takeNext() == slot
+            else { return unmet("The machine did not accept a child.") }
             _ = machine.ended(slot, .success)
         }
         #expect(machine.slotCount == 1)

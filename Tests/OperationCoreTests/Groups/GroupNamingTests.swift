@@ -3,7 +3,6 @@
 
 import Foundation
 import OperationCore
-import OperationTestKit
 import Testing
 
 /// The names of children in the errors of groups, and how operations describe their end.

@@ -89,11 +89,7 @@ struct GroupScenarioTests {
             TaskOperation<Int, any Error>(windsDownAfterCancellation: true) {
                 began.arrive()
                 let cancelled = Gate()
-                await withTaskCancellationHandler {
-                    await cancelled.passage()
-                } onCancel: {
-                    cancelled.open()
-                }
+                await cancelled.openedByCancellation()
                 throw Flaw.converted("\(number)")
             }
         }

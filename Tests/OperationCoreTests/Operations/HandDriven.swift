@@ -89,6 +89,14 @@ final class SyncProbe: SyncOperation<Int, Flaw>, @unchecked Sendable {
     }
 
     override func didCancel(because cause: CancellationCause) { calls.record("cancel \(cause.code)") }
+
+    /// Creates an operation that records its name and returns 0.
+    static func recording(_ name: String, in order: EventRecorder<String>) -> SyncProbe {
+        SyncProbe(name) { operation in
+            order.record(name)
+            operation.finish(withResult: 0)
+        }
+    }
 }
 
 /// Everything that an operation reports about its state.

@@ -8,8 +8,9 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct KeepAliveTests {
+    private let census = LiveObjects()
+
     @Test func `startAndKeepAlive keeps an operation alive until it ends`() {
-        let census = LiveObjects()
         weak var weakly: HandDriven?
         do {
             let operation = census.track(HandDriven())
@@ -22,7 +23,6 @@ struct KeepAliveTests {
     }
 
     @Test func `an operation started with startAndKeepAlive is freed after a cancellation or an early result`() {
-        let census = LiveObjects()
         weak var weakly: HandDriven?
         do {
             let operation = census.track(HandDriven())
@@ -44,7 +44,6 @@ struct KeepAliveTests {
     }
 
     @Test func `startAndKeepAlive keeps an operation alive while it winds down`() {
-        let census = LiveObjects()
         weak var weakly: HandDriven?
         do {
             let operation = census.track(HandDriven(windsDown: true))
@@ -58,7 +57,7 @@ struct KeepAliveTests {
     }
 
     @Test func `startAndKeepAlive keeps an operation alive during its dependencies and start delay`() async throws {
-        let census = LiveObjects(), clock = HookClock(), upstream = HandDriven(), ran = EventRecorder<Int>()
+        let clock = HookClock(), upstream = HandDriven(), ran = EventRecorder<Int>()
         let isDelayed = Gate(), gone = Gate()
         clock.afterNextSchedule { isDelayed.open() }
         do {
@@ -79,13 +78,12 @@ struct KeepAliveTests {
     }
 
     @Test func `a synchronous operation started with startAndKeepAlive is freed when it returns`() {
-        let census = LiveObjects()
         census.track(SyncProbe { $0.finish(withResult: 1) }).startAndKeepAlive()
         #expect(census.count == 0)
     }
 
     @Test func `an operation that was never started is freed with everything that it holds`() throws {
-        let census = LiveObjects(), clock = ManualClock(), upstream = HandDriven()
+        let clock = ManualClock(), upstream = HandDriven()
         do {
             let object = census.track(Witness())
             let operation = census.track(ClosureOperation<Witness, Never> { object })
@@ -112,7 +110,7 @@ struct KeepAliveTests {
     }
 
     @Test func `an executing operation that is released is freed and its timers are removed`() {
-        let census = LiveObjects(), clock = ManualClock()
+        let clock = ManualClock()
         do {
             let operation = census.track(HandDriven())
             operation.setTimeout(.seconds(1), on: clock)
@@ -125,7 +123,7 @@ struct KeepAliveTests {
     }
 
     @Test func `a finished operation holds neither its dependencies nor its handlers`() async throws {
-        let census = LiveObjects(), queue = DispatchQueue(label: "handlers"), operation = HandDriven()
+        let queue = DispatchQueue(label: "handlers"), operation = HandDriven()
         do {
             let upstream = census.track(ClosureOperation { 1 }), object = census.track(Witness())
             try operation.depend(on: upstream, otherwise: .runAnyway)

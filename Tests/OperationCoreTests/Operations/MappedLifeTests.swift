@@ -87,10 +87,7 @@ struct MappedLifeTests {
         let groups = (0..<3).map { _ in
             let children = (0..<8).map { number in
                 SyncProbe { operation in
-                    let count = now.withLock { count -> Int in
-                        count += 1
-                        return count
-                    }
+                    let count = now.next()
                     most.withLock { $0 = max($0, count) }
                     running.record(number)
                     for _ in 0..<1000 { sched_yield() }
@@ -239,10 +236,7 @@ struct MappedLifeTests {
     @Test func `a priority set before or after mapping applies in both kinds of queues`() async throws {
         let order = EventRecorder<String>()
         func recording(_ name: String) -> SyncProbe {
-            SyncProbe(name) { operation in
-                order.record(name)
-                operation.finish(withResult: 0)
-            }
+            SyncProbe.recording(name, in: order)
         }
         for isOurs in [true, false] {
             order.forget()

@@ -8,6 +8,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct MappedOperationTests {
+    private let original = HandDriven()
+
     @Test func `mapResult, mapError and mapOutcome convert results, errors and outcomes`() {
         let first = HandDriven(hooks: .init(main: { $0.finish(withResult: 20) }))
         let mapped = first.mapResult { "\($0 + 1)" }
@@ -47,7 +49,6 @@ struct MappedOperationTests {
     }
 
     @Test func `canceling a mapped operation cancels its original with the same cause`() {
-        let original = HandDriven()
         let mapped = original.mapResult { $0 }
         mapped.start()
         mapped.cancel(because: .requested("enough"))
@@ -57,7 +58,6 @@ struct MappedOperationTests {
     }
 
     @Test func `canceling a mapped operation before its start cancels its original`() {
-        let original = HandDriven()
         let mapped = original.mapResult { $0 }
         original.start()
         mapped.cancel(because: .requested("enough"))
@@ -65,7 +65,6 @@ struct MappedOperationTests {
     }
 
     @Test func `canceling the original cancels the mapped operation with the same cause`() {
-        let original = HandDriven()
         let mapped = original.mapResult { $0 }
         mapped.start()
         original.cancel(because: .requested("enough"))
@@ -74,7 +73,6 @@ struct MappedOperationTests {
     }
 
     @Test func `mapOutcome can convert a cancellation to a result`() {
-        let original = HandDriven()
         let mapped: AsyncOperation<String, Never> = original.mapOutcome { .success($0.word) }
         mapped.start()
         original.cancel()
@@ -82,7 +80,6 @@ struct MappedOperationTests {
     }
 
     @Test func `suspending and resuming a mapped operation applies to its original`() {
-        let original = HandDriven()
         let mapped = original.mapResult { $0 }
         mapped.start()
         #expect(mapped.suspend())
@@ -196,7 +193,6 @@ struct MappedOperationTests {
     }
 
     @Test func `canceling a chain of 20,000 mappings reaches the original on a small stack`() async throws {
-        let original = HandDriven()
         let last = try await TestThread.run(stackSize: smallStack) {
             let last = row(20_000, over: original)
             last.start()

@@ -9,9 +9,10 @@ import Testing
 /// How the outcome of an original operation is converted and delivered.
 @Suite(.timeLimit(.minutes(2)))
 struct MappedOutcomeTests {
+    private let original = HandDriven()
+
     @Test func `each conversion runs once, before the original is finished`() async throws {
         let conversions = EventRecorder<String>()
-        let original = HandDriven()
         let first = original.mapResult { [unowned original] result in
             conversions.record("first \(original.isFinished)")
             return result + 1
@@ -45,7 +46,6 @@ struct MappedOutcomeTests {
 
     @Test func `an operation mapped after an early cancellation ends with its original`() async throws {
         let queue = QueueManager("late")
-        let original = HandDriven()
         original.cancel(because: .requested("early"))
         let mapped = original.mapResult { $0 }
         #expect(Look(mapped) == .cancelledEarly)
@@ -56,7 +56,6 @@ struct MappedOutcomeTests {
     }
 
     @Test func `only the mapped operation that was canceled stays canceled, others convert the cancellation`() {
-        let original = HandDriven()
         let mapped: AsyncOperation<String, Never> = original.mapOutcome { .success($0.word) }
         let other: AsyncOperation<String, Never> = original.mapOutcome { .success($0.word) }
         let further: AsyncOperation<String, Never> = mapped.mapOutcome { .success($0.word) }
@@ -140,7 +139,6 @@ struct MappedOutcomeTests {
     }
 
     @Test func `finishing a mapped operation sets only its own outcome`() {
-        let original = HandDriven()
         let mapped = original.mapResult { $0 }, other = original.mapResult { $0 }
         mapped.finish(withResult: 7)
         #expect(mapped.outcome == .success(7) && original.outcome == nil)
@@ -151,7 +149,6 @@ struct MappedOutcomeTests {
     }
 
     @Test func `canceling a mapped operation that has an outcome changes no outcome`() {
-        let original = HandDriven()
         let mapped = original.mapResult { $0 }
         mapped.startAndFinish(withResult: 7)
         mapped.cancel()
@@ -174,7 +171,6 @@ struct MappedOutcomeTests {
 
     @Test func `a mapped operation and its original have separate completion blocks and observers`() async throws {
         let calls = EventRecorder<String>()
-        let original = HandDriven()
         let mapped = original.mapResult { $0 }
         original.completionBlock = { calls.record("original") }
         mapped.completionBlock = { calls.record("mapped") }

@@ -9,13 +9,10 @@ import Testing
 // Dependencies and time options that are set too late.
 extension NoticeTests {
     @Test func `an invalid dependency added with the inherited method is ignored and reports a notice`() {
-        do {
-            let kinds = notices(of: "Notice: self") { operation in
-                operation.addDependency(operation)
-                #expect(operation.dependencies == [])
-                #expect(operation.isReady)
-            }
-            #expect(kinds == [.dependencyRefused])
+        expectNotices([.dependencyRefused], of: "Notice: self") { operation in
+            operation.addDependency(operation)
+            #expect(operation.dependencies == [])
+            #expect(operation.isReady)
         }
         let recorder = NoticeHub.recorder(for: "Notice: cycle")
         let first = HandDriven("Notice: cycle"), second = HandDriven("Other")
@@ -25,45 +22,36 @@ extension NoticeTests {
         #expect(recorder.events.first?.message.contains("Notice: cycle → Other → Notice: cycle") == true)
         #expect(first.dependencies == [])
         #expect(first.isReady)
-        do {
-            let kinds = notices(of: "Notice: too late") { operation in
-                operation.start()
-                operation.addDependency(HandDriven())
-                operation.addDependency(BlockOperation {} as Operation)
-                #expect(operation.dependencies == [])
-                operation.finish(withResult: 1)
-            }
-            #expect(kinds == [.dependencyRefused, .dependencyRefused])
+        expectNotices([.dependencyRefused, .dependencyRefused], of: "Notice: too late") { operation in
+            operation.start()
+            operation.addDependency(HandDriven())
+            operation.addDependency(BlockOperation {} as Operation)
+            #expect(operation.dependencies == [])
+            operation.finish(withResult: 1)
         }
     }
 
     @Test func `a time option that is set after the start has no effect and reports a notice`() {
         let clock = ManualClock()
-        do {
-            let kinds = notices(of: "Notice: timing") { operation in
-                operation.start()
-                operation.setTimeout(.seconds(1), on: clock)
-                operation.startDelay = .seconds(1)
-                #expect(operation.timeout == nil)
-                #expect(operation.startDelay == .zero)
-                #expect(clock.pendingCount == 0)
-                operation.finish(withResult: 1)
-            }
-            #expect(kinds == [.timing, .timing, .timing])
+        expectNotices([.timing, .timing, .timing], of: "Notice: timing") { operation in
+            operation.start()
+            operation.setTimeout(.seconds(1), on: clock)
+            operation.startDelay = .seconds(1)
+            #expect(operation.timeout == nil)
+            #expect(operation.startDelay == .zero)
+            #expect(clock.pendingCount == 0)
+            operation.finish(withResult: 1)
         }
     }
 
     @Test func `a deadline can be set after the start without a notice`() {
         let clock = ManualClock()
-        do {
-            let kinds = notices(of: "Notice: deadline") { operation in
-                operation.clock = clock
-                operation.start()
-                operation.deadline = OperationInstant(offset: .seconds(1))
-                clock.advance(by: .seconds(1))
-                #expect(operation.cancellationCause?.code == .deadlinePassed)
-            }
-            #expect(kinds == [])
+        expectNotices([], of: "Notice: deadline") { operation in
+            operation.clock = clock
+            operation.start()
+            operation.deadline = OperationInstant(offset: .seconds(1))
+            clock.advance(by: .seconds(1))
+            #expect(operation.cancellationCause?.code == .deadlinePassed)
         }
     }
 }

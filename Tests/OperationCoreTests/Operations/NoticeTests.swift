@@ -19,8 +19,16 @@ struct NoticeTests {
         return recorder.events.map(\.kind)
     }
 
+    func expectNotices(
+        _ kinds: [OperationNotice.Kind], of name: String, location: SourceLocation = #_sourceLocation,
+        during life: (HandDriven) throws -> Void
+    ) rethrows {
+        let found = try notices(of: name, during: life)
+        #expect(found == kinds, sourceLocation: location)
+    }
+
     @Test func `correct use of an operation reports no notice`() {
-        let kinds = notices(of: "Notice: none") { operation in
+        expectNotices([], of: "Notice: none") { operation in
             operation.start()
             operation.suspend()
             operation.start()
@@ -28,23 +36,16 @@ struct NoticeTests {
             operation.resume()
             operation.finish(withResult: 1)
         }
-        #expect(kinds == [])
     }
 
     @Test func `finishing twice reports a notice`() {
-        do {
-            let kinds = notices(of: "Notice: twice") { operation in
-                operation.startAndFinish(withResult: 1)
-                operation.finish(withError: .first)
-            }
-            #expect(kinds == [.finishedTwice])
+        expectNotices([.finishedTwice], of: "Notice: twice") { operation in
+            operation.startAndFinish(withResult: 1)
+            operation.finish(withError: .first)
         }
-        do {
-            let kinds = notices(of: "Notice: twice early") { operation in
-                operation.finish(withResult: 1)
-                operation.finish(withResult: 1)
-            }
-            #expect(kinds == [.finishedTwice])
+        expectNotices([.finishedTwice], of: "Notice: twice early") { operation in
+            operation.finish(withResult: 1)
+            operation.finish(withResult: 1)
         }
         #expect(!OperationNotice.Kind.finishedTwice.isHarmless)
     }
@@ -52,41 +53,31 @@ struct NoticeTests {
     @Test func `freeing an executing operation reports a notice`() {
         #expect(notices(of: "Notice: freed") { $0.start() } == [.releasedUnfinished])
         #expect(notices(of: "Notice: freed before") { _ in } == [])
-        let kinds = notices(of: "Notice: freed after") { operation in
+        expectNotices([], of: "Notice: freed after") { operation in
             operation.start()
             operation.cancel()
         }
-        #expect(kinds == [])
     }
 
     @Test func `starting twice reports a notice`() throws {
-        do {
-            let kinds = notices(of: "Notice: start") { operation in
-                operation.start()
-                operation.startAndFinish(withResult: 1)
-                operation.start()
-            }
-            #expect(kinds == [.startedTwice, .startedTwice])
+        expectNotices([.startedTwice, .startedTwice], of: "Notice: start") { operation in
+            operation.start()
+            operation.startAndFinish(withResult: 1)
+            operation.start()
         }
         let upstream = HandDriven()
-        do {
-            let kinds = try notices(of: "Notice: start waiting") { operation in
-                try operation.depend(on: upstream, otherwise: .runAnyway)
-                operation.start()
-                operation.start()
-            }
-            #expect(kinds == [.startedTwice])
+        try expectNotices([.startedTwice], of: "Notice: start waiting") { operation in
+            try operation.depend(on: upstream, otherwise: .runAnyway)
+            operation.start()
+            operation.start()
         }
     }
 
     @Test func `finishing after a cancellation reports a harmless notice`() {
-        do {
-            let kinds = notices(of: "Notice: late finish") { operation in
-                operation.start()
-                operation.cancel()
-                operation.finish(withResult: 1)
-            }
-            #expect(kinds == [.finishedAfterCancellation])
+        expectNotices([.finishedAfterCancellation], of: "Notice: late finish") { operation in
+            operation.start()
+            operation.cancel()
+            operation.finish(withResult: 1)
         }
         #expect(OperationNotice.Kind.finishedAfterCancellation.isHarmless)
     }
@@ -103,11 +94,10 @@ struct NoticeTests {
     }
 
     @Test func `canceling after the end reports no notice`() {
-        let kinds = notices(of: "Notice: late cancel") { operation in
+        expectNotices([], of: "Notice: late cancel") { operation in
             operation.startAndFinish(withResult: 1)
             operation.cancel()
         }
-        #expect(kinds == [])
     }
 
     @Test func `a body that returns without a result reports a notice`() {

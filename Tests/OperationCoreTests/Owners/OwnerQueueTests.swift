@@ -3,7 +3,6 @@
 
 import Foundation
 import OperationCore
-import OperationTestKit
 import Testing
 
 @Suite("Owners and queues", .timeLimit(.minutes(3)))

@@ -14,6 +14,8 @@ private final class Parcel: AsyncOperation<Int, Flaw>, @unchecked Sendable {
 
 @Suite(.timeLimit(.minutes(3)))
 struct OwnerTests {
+    private let screen = Screen()
+
     @Test func `canceling by an object cancels all operations that it owns and no others`() {
         let (one, other) = (Screen(), Screen())
         let own = (0..<5).map { _ in HandDriven() }
@@ -62,7 +64,6 @@ struct OwnerTests {
     }
 
     @Test func `a custom cancellation cause is passed to the operations of the owner`() {
-        let screen = Screen()
         let operation = HandDriven()
         operation.owner = .object(screen)
         OperationOwner.cancelOperations(ownedBy: screen, because: .requested("logged out"))
@@ -83,7 +84,6 @@ struct OwnerTests {
     }
 
     @Test func `canceling by owner does not affect operations that are finished or have a result`() {
-        let screen = Screen()
         let ended = HandDriven(), kept = HandDriven(), late = HandDriven()
         for operation in [ended, kept] { operation.owner = .object(screen) }
         ended.startAndFinish(withResult: 1)
@@ -120,7 +120,6 @@ struct OwnerTests {
     }
 
     @Test func `canceling by owner starts with the newest operation, so that no dependent starts`() {
-        let screen = Screen()
         let first = HandDriven(), second = HandDriven()
         second.addDependency(first)
         for operation in [first, second] {
@@ -174,7 +173,6 @@ struct OwnerTests {
     }
 
     @Test func `a handler can cancel the operations of its owner`() async {
-        let screen = Screen()
         let first = HandDriven(), second = HandDriven()
         let gate = Gate()
         first.callbackQueue = DispatchQueue(label: "owners")

@@ -3,7 +3,6 @@
 
 import Foundation
 import OperationCore
-import OperationTestKit
 import Testing
 
 @Suite("Owner tokens and owners that are freed", .timeLimit(.minutes(3)))

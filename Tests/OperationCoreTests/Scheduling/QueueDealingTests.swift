@@ -15,10 +15,7 @@ struct QueueDealingTests {
     private let order = EventRecorder<String>()
 
     private func made(_ name: String, _ priority: Operation.QueuePriority = .normal) -> SyncProbe {
-        let operation = SyncProbe(name) { [order] operation in
-            order.record(name)
-            operation.finish(withResult: 0)
-        }
+        let operation = SyncProbe.recording(name, in: order)
         if priority != .normal { operation.queuePriority = priority }
         return operation
     }

@@ -15,8 +15,7 @@ struct QueueHoldTests {
         let hold = QueueHold(queue, because: "the network is gone")
         #expect(!queue.isSuspended, "The hold must not suspend the queue before it is set.")
         hold.set(true)
-        let operation = ClosureOperation { 42 }
-        operation.name = "upload"
+        let operation = ClosureOperation { 42 }.named("upload")
         try queue.add(operation)
         #expect(queue.isSuspended && !queue.isSuspendedByUser && !operation.isExecuting)
         #expect(

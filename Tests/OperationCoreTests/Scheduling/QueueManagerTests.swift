@@ -96,10 +96,7 @@ struct QueueManagerTests {
         let first = QueueManager("first", width: 1), second = QueueManager("second", width: 3)
         let order = EventRecorder<String>()
         func made(_ name: String) -> SyncProbe {
-            SyncProbe(name) { operation in
-                order.record(name)
-                operation.finish(withResult: 0)
-            }
+            SyncProbe.recording(name, in: order)
         }
         let a = made("a"), b = made("b"), c = made("c"), d = made("d")
         try b.depend(on: a, otherwise: .cancel)

@@ -76,10 +76,8 @@ struct QueueScaleTests {
                 queue.isSuspended = false
                 try queue.waitUntilAllFinished()
                 try other.waitUntilAllFinished()
-                guard operations.allSatisfy(\.isFinished) else {
-                    Issue.record("round \(round): \(operations.map(\.stateDescription))")
-                    return
-                }
+                guard operations.allSatisfy(\.isFinished)
+                else { return unmet("round \(round): \(operations.map(\.stateDescription))") }
             }
         }
     }

@@ -12,10 +12,7 @@ struct QueueUrgencyTests {
     private let order = EventRecorder<String>()
 
     private func made(_ name: String, _ priority: Operation.QueuePriority = .normal) -> SyncProbe {
-        let operation = SyncProbe(name) { [order] operation in
-            order.record(name)
-            operation.finish(withResult: 0)
-        }
+        let operation = SyncProbe.recording(name, in: order)
         if priority != .normal { operation.queuePriority = priority }
         return operation
     }
@@ -132,10 +129,7 @@ struct QueueUrgencyTests {
             await #expect(processExitsWith: .success) {
                 let workers = ManualWorkers(), queue = workers.makeQueue(width: 1), order = EventRecorder<String>()
                 func made(_ name: String) -> SyncProbe {
-                    SyncProbe(name) { operation in
-                        order.record(name)
-                        operation.finish(withResult: 1)
-                    }
+                    SyncProbe.recording(name, in: order)
                 }
                 let dependency = made("dependency"), waiting = made("waiting")
                 try waiting.depend(on: dependency, otherwise: .cancel)

@@ -36,8 +36,7 @@ struct WaitCircleTests {
         let operation = Closure {
             do { try body() } catch { errors.record(error) }
             return 1
-        }
-        operation.name = name
+        }.named(name)
         return operation
     }
 
@@ -64,8 +63,7 @@ struct WaitCircleTests {
             } catch {
                 return isCircle(error, "own task", "own task") ? 1 : 2
             }
-        }
-        operation.name = "own task"
+        }.named("own task")
         reference.operation = operation
         #expect(try await operation.run() == 1)
     }
@@ -84,8 +82,7 @@ struct WaitCircleTests {
                 }
                 do { _ = try await other.run() } catch { errors.record(error) }
                 return 1
-            }
-            run.name = "run in task"
+            }.named("run in task")
             return run
         }
         #expect(try await shared.operation(for: "thread", make: onThread).run() == 1)
@@ -102,8 +99,7 @@ struct WaitCircleTests {
             return 2
         }
         let inner = GroupOperation.all([onThread], combine: { $0[0] })
-        let group = GroupOperation.all(inner, inTask)
-        group.name = "group"
+        let group = GroupOperation.all(inner, inTask).named("group")
         reference.operation = group
         #expect(try await group.run() == (1, 2))
         #expect(errors.events.count == 2 && errors.events.allSatisfy { isCircle($0, "group") })
@@ -121,8 +117,7 @@ struct WaitCircleTests {
                 }
             ])
         }
-        let group = GroupOperation.all(groups)
-        group.name = "around many"
+        let group = GroupOperation.all(groups).named("around many")
         reference.operation = group
         #expect(try await group.run().last == [2])
         #expect(errors.events.count == 1 && errors.events.allSatisfy { isCircle($0, "around many") })
@@ -139,8 +134,7 @@ struct WaitCircleTests {
             if let group = reference.operation { child.addDependency(group) }
             do { _ = try group.perform(last) } catch { errors.record(error) }
             return 3
-        })
-        group.name = "body"
+        }).named("body")
         reference.operation = group
         #expect(try await group.run() == 3)
         #expect(errors.events.count == 2 && errors.events.allSatisfy { isCircle($0, "body") })
@@ -178,8 +172,7 @@ struct WaitCircleTests {
             _ = try reference.operation?.mapResult { $0 }.startAndWait()
         }
         holder.categories = [category]
-        let wanting = Closure { 1 }
-        wanting.name = "wanting"
+        let wanting = Closure { 1 }.named("wanting")
         wanting.categories = [category]
         let last = Closure { 2 }
         last.addDependency(wanting)
@@ -226,8 +219,7 @@ struct WaitCircleTests {
         let holders = [0, 1].map { number in
             let holder = catching("holder \(number)", errors) {
                 if number == 1 { gate.wait() }
-                let inner = Closure { 1 }
-                inner.name = "inner \(number)"
+                let inner = Closure { 1 }.named("inner \(number)")
                 inner.categories = [category]
                 defer { inner.cancel() }
                 try inner.startAndWait()
@@ -299,8 +291,7 @@ struct WaitCircleTests {
                 if call == .performElsewhere { awaited.start() }
                 do { _ = try group.perform(awaited) } catch { errors.record(error) }
                 return 1
-            })
-            group.name = "early"
+            }).named("early")
             body = group
         }
         DispatchQueue.global().async { body.start() }
@@ -395,14 +386,12 @@ struct WaitCircleTests {
 
     @Test func `a circular wait in a call that cannot throw is reported as a notice and by explain`() async throws {
         let queue = QueueManager("noticed", width: 2)
-        let dependent = Closure { 1 }
-        dependent.name = "dependent of its waiter"
+        let dependent = Closure { 1 }.named("dependent of its waiter")
         let notices = NoticeHub.recorder(for: "dependent of its waiter")
         let waiter = Closure {
             dependent.waitUntilFinished()
             return 2
-        }
-        waiter.name = "waiter"
+        }.named("waiter")
         dependent.addDependency(waiter)
         dependent.start()
         try queue.add(waiter)
@@ -444,8 +433,7 @@ struct WaitCircleTests {
             await reference.operation?.ended()
             return 7
         }
-        let race = GroupOperation.race([waiting, Body { 6 }])
-        race.name = "race that is waited for"
+        let race = GroupOperation.race([waiting, Body { 6 }]).named("race that is waited for")
         let notices = NoticeHub.recorder(for: "race that is waited for")
         reference.operation = race
         #expect(try await race.run() == 6 && notices.events.isEmpty)

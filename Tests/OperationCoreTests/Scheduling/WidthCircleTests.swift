@@ -136,8 +136,7 @@ struct WidthCircleTests {
         let group = GroupOperation<Int, GroupFailure>(width: 1) { outer in
             let inner = GroupOperation<Int, GroupFailure> { _ in
                 do { return try await outer.run(last) } catch { return isCircle(error, "inner", "last") ? 1 : 2 }
-            }
-            inner.name = "inner"
+            }.named("inner")
             return try await outer.run(inner)
         }
         group.start()
@@ -161,8 +160,7 @@ struct WidthCircleTests {
                 }
                 return nil
             }
-            let map = GroupOperation.map(numbers, width: 2) { number in Closure { number } }
-            map.name = "map"
+            let map = GroupOperation.map(numbers, width: 2) { number in Closure { number } }.named("map")
             if call != .scope {
                 try outer.add(map)
                 try outer.add(page)

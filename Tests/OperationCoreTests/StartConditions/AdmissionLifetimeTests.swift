@@ -50,11 +50,7 @@ struct AdmissionLifetimeTests {
             let operation = census.track(HandDriven("freed"))
             operation.addCondition("endless") { _ in
                 asked.open()
-                await withTaskCancellationHandler {
-                    await stopped.passage()
-                } onCancel: {
-                    stopped.open()
-                }
+                await stopped.openedByCancellation()
                 return .satisfied
             }
             operation.start()

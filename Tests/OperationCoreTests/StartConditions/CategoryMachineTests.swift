@@ -25,8 +25,9 @@ private final class Machine {
 
 @Suite("Holders and waiters of categories", .timeLimit(.minutes(3)))
 struct CategoryMachineTests {
+    private let machine = Machine()
+
     @Test func `a category is held by as many as its limit allows, and the others follow in order`() {
-        let machine = Machine()
         #expect(machine.ask(1, "a", limit: 2) && machine.ask(2, "a", limit: 2))
         #expect(!machine.ask(3, "a", limit: 2) && !machine.ask(4, "a", limit: 2))
         #expect(machine.holders(of: "a") == [1, 2] && machine.waiting(for: "a") == [3, 4])
@@ -35,7 +36,6 @@ struct CategoryMachineTests {
     }
 
     @Test func `a waiter for two categories is not overtaken in the free category`() {
-        let machine = Machine()
         #expect(machine.ask(1, "a") && !machine.ask(2, "a", "b"))
         #expect(!machine.ask(3, "b"))
         #expect(machine.leave(1) == [2] && machine.holders(of: "b") == [2])
@@ -43,7 +43,6 @@ struct CategoryMachineTests {
     }
 
     @Test func `when a waiter leaves the line, the waiters behind it get their turn`() {
-        let machine = Machine()
         #expect(machine.ask(1, "a") && !machine.ask(2, "a", "b") && !machine.ask(3, "b") && !machine.ask(4, "a"))
         #expect(machine.leave(2) == [3])
         #expect(machine.waiting(for: "a") == [4] && machine.waitingCount(for: "a") == 1)
@@ -51,14 +50,12 @@ struct CategoryMachineTests {
     }
 
     @Test func `a turn in one line can give further waiters a turn in another line`() {
-        let machine = Machine()
         #expect(machine.ask(1, "a") && !machine.ask(2, for: [.init("a", limit: 1), .init("b", limit: 2)]))
         #expect(!machine.ask(3, "b", limit: 2))
         #expect(machine.leave(1).sorted() == [2, 3])
     }
 
     @Test func `repeated requests, a second leave and an empty request are handled`() {
-        let machine = Machine()
         #expect(machine.ask(1, "a") && machine.ask(1, "a") && !machine.ask(2, "a") && !machine.ask(2, "a"))
         #expect(machine.leave(1) == [2] && machine.leave(1) == [])
         #expect(machine.ask(9, for: []) && machine.leave(9) == [])
@@ -66,7 +63,6 @@ struct CategoryMachineTests {
     }
 
     @Test func `100,000 waiters in one line are served in order`() {
-        let machine = Machine()
         #expect(machine.ask(0, "a"))
         for party in 1...100_000 { _ = machine.ask(party, "a") }
         // Removes from the middle, in the worst order for an array.

@@ -205,8 +205,7 @@ struct CategorySlotTests {
     @Test
     func `a child that needs a category held by its group is canceled with the cause waitsForItself`() async throws {
         let child = closure(1)
-        let group = GroupOperation.all([GroupOperation.all([child])])
-        group.name = "group"
+        let group = GroupOperation.all([GroupOperation.all([child])]).named("group")
         group.categories = [category]
         await #expect(throws: OperationFailure<GroupFailure>.self) { try await group.run() }
         #expect(child.cancellationCause?.code == .waitsForItself)

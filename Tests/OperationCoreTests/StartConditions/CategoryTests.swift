@@ -135,14 +135,9 @@ struct CategoryTests {
         let holder = driven("holder", category), waiter = driven("waiter", category)
         holder.start()
         waiter.start()
-        guard case .categories([category]) = waiter.admissionStanding else {
-            Issue.record("\(waiter.admissionStanding)")
-            return
-        }
-        guard case .none = holder.admissionStanding else {
-            Issue.record("\(holder.admissionStanding)")
-            return
-        }
+        guard case .categories([category]) = waiter.admissionStanding
+        else { return unmet("\(waiter.admissionStanding)") }
+        guard case .none = holder.admissionStanding else { return unmet("\(holder.admissionStanding)") }
         holder.finish(withResult: 1)
         await waiter.finishOnceBegun(withResult: 1)
     }

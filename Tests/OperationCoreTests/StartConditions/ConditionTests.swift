@@ -8,6 +8,7 @@ import Testing
 
 @Suite("Conditions", .timeLimit(.minutes(3)))
 struct ConditionTests {
+    private let events = EventRecorder<String>()
     private typealias Verdict = OperationCondition.Verdict
 
     /// Records its evaluation, waits for the gate, and returns the verdict.
@@ -23,7 +24,6 @@ struct ConditionTests {
 
     @Test(arguments: StartingWay.allCases)
     func `conditions are evaluated after the last dependency and before the body`(way: StartingWay) async throws {
-        let events = EventRecorder<String>()
         let upstream = HandDriven("upstream")
         let operation = ClosureOperation<Void, Never> { events.record("body") }
         operation.addCondition(recording("first", events))
@@ -43,7 +43,6 @@ struct ConditionTests {
         "A failed condition cancels the operation with a message that names condition and reason",
         arguments: StartingWay.allCases)
     func failure(way: StartingWay) async throws {
-        let events = EventRecorder<String>()
         let operation = ClosureOperation<Void, Never> { events.record("body") }
         operation.addCondition("network") { _ in .failed("there is none") }
         operation.addCondition(recording("second", events))
@@ -59,16 +58,11 @@ struct ConditionTests {
 
     @Test(arguments: StartingWay.allCases)
     func `canceling an operation while its condition is evaluated ends it immediately`(way: StartingWay) async throws {
-        let events = EventRecorder<String>()
         let asked = Gate(), stopped = Gate()
         let operation = ClosureOperation<Void, Never> { events.record("body") }
         operation.addCondition("endless") { _ in
             asked.open()
-            await withTaskCancellationHandler {
-                await stopped.passage()
-            } onCancel: {
-                stopped.open()
-            }
+            await stopped.openedByCancellation()
             return .satisfied
         }
         let starter = Starter(way)
@@ -102,7 +96,6 @@ struct ConditionTests {
 
     @Test
     func `in a QueueManager, conditions are evaluated again after a dependency that is added meanwhile`() async throws {
-        let events = EventRecorder<String>()
         let gate = Gate()
         let late = HandDriven("late")
         let operation = ClosureOperation<Void, Never> { events.record("body") }
@@ -172,7 +165,6 @@ struct ConditionTests {
 
         let queue = OperationQueue()
         queue.maxConcurrentOperationCount = 1
-        let events = EventRecorder<String>()
         let asked = Gate()
         let first = ClosureOperation<Void, Never> { events.record("first") }
         first.addCondition("gate") { _ in

@@ -3,7 +3,6 @@
 
 import Foundation
 import OperationCore
-import OperationTestKit
 
 /// The ways in which an operation can be started.
 enum StartingWay: String, CaseIterable, Sendable {

@@ -2,7 +2,6 @@
 // See LICENSE in the repository's root.
 
 import OperationCore
-import OperationTestKit
 import Testing
 
 private func at(_ seconds: Int) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
@@ -32,8 +31,9 @@ private final class Machine {
 
 @Suite("The time at which a key may run again", .timeLimit(.minutes(3)))
 struct ThrottleMachineTests {
+    private let machine = Machine()
+
     @Test func `the interval is counted from the end of the last run`() {
-        let machine = Machine()
         #expect(machine.nextRun(0) == nil)
         #expect(machine.ask(1, .drop, 0).answer == .granted)
         #expect(machine.nextRun(50) == .distantFuture && machine.runner == 1)
@@ -46,7 +46,6 @@ struct ThrottleMachineTests {
     }
 
     @Test func `waiting runs start in order, each after the interval of the previous run`() {
-        let machine = Machine()
         for party in 1...3 { #expect(machine.ask(party, .wait, 0).answer == (party == 1 ? .granted : .waits)) }
         #expect(machine.alarm == nil)
         #expect(machine.leave(1, hasRun: true, 5) == nil && machine.alarm == at(15))
@@ -59,7 +58,6 @@ struct ThrottleMachineTests {
     }
 
     @Test func `a replacing request replaces all waiting runs`() {
-        let machine = Machine()
         for party in 1...3 { _ = machine.ask(party, .wait, 0) }
         #expect(machine.ask(4, .replace, 1).replaced == [2, 3])
         #expect(machine.waiting == [4])
@@ -67,7 +65,6 @@ struct ThrottleMachineTests {
     }
 
     @Test func `a run that leaves before it ran leaves the key unchanged`() {
-        let machine = Machine()
         for party in 1...3 { _ = machine.ask(party, .wait, 0) }
         #expect(machine.leave(2, hasRun: false, 1) == nil && machine.waiting == [3])
         #expect(machine.leave(1, hasRun: false, 1) == 3)
@@ -75,7 +72,6 @@ struct ThrottleMachineTests {
     }
 
     @Test func `a negative interval counts as zero, and an infinite interval never ends`() {
-        let machine = Machine()
         _ = machine.ask(1, .wait, 0, interval: .seconds(-5))
         #expect(machine.ask(2, .wait, 0).answer == .waits)
         #expect(machine.leave(1, hasRun: true, 1) == 2)
@@ -86,7 +82,6 @@ struct ThrottleMachineTests {
     }
 
     @Test func `free keys are removed`() {
-        let machine = Machine()
         for number in 0..<10_000 {
             _ = machine.ask(number, .drop, number, interval: .seconds(1), key: "key \(number)")
             _ = machine.leave(number, hasRun: true, number, key: "key \(number)")

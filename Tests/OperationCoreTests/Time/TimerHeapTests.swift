@@ -51,16 +51,11 @@ struct TimerHeapTests {
             }
             guard heap.count == list.entries.count, heap.nextDue == list.entries.first?.due,
                 heap.isEmpty == list.entries.isEmpty
-            else {
-                Issue.record("seed \(seed), step \(step): \(heap.count) entries, not \(list.entries.count)")
-                return
-            }
+            else { return unmet("seed \(seed), step \(step): \(heap.count) entries, not \(list.entries.count)") }
         }
         while let expected = list.popDue(at: .distantFuture) {
-            guard heap.popDue(at: .distantFuture) == expected else {
-                Issue.record("seed \(seed): wrong order at the end")
-                return
-            }
+            guard heap.popDue(at: .distantFuture) == expected
+            else { return unmet("seed \(seed): wrong order at the end") }
         }
         #expect(heap.isEmpty)
         #expect(heap.popDue(at: .distantFuture) == nil)
@@ -78,10 +73,8 @@ struct TimerHeapTests {
         let ids = dues.indices.map { heap.insert($0, due: dues[$0]) }
         for index in dues.indices where index % 4 == 1 { #expect(heap.remove(ids[index]) == index) }
         for index in dues.indices.filter({ $0 % 4 != 1 }).sorted(by: { (dues[$0], $0) < (dues[$1], $1) }) {
-            guard heap.nextDue == dues[index], heap.popDue(at: .distantFuture) == index else {
-                Issue.record("seed \(seed): wrong order at entry \(index)")
-                return
-            }
+            guard heap.nextDue == dues[index], heap.popDue(at: .distantFuture) == index
+            else { return unmet("seed \(seed): wrong order at entry \(index)") }
         }
         #expect(heap.isEmpty)
     }

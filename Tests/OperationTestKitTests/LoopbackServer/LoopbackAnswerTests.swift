@@ -8,6 +8,12 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct LoopbackAnswerTests {
+    private let server: LoopbackServer
+
+    init() throws {
+        server = try LoopbackServer()
+    }
+
     private func exchange(_ server: LoopbackServer, _ request: String) async throws -> String {
         try await withClient(server) { client in
             try client.send(request)
@@ -16,7 +22,6 @@ struct LoopbackAnswerTests {
     }
 
     @Test func `the response to HEAD has the headers of GET and no body`() async throws {
-        let server = try LoopbackServer()
         server.route("GET", "/") { _ in .text("Hello") }
         try await withClient(server) { client in
             try client.send("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -27,7 +32,6 @@ struct LoopbackAnswerTests {
     }
 
     @Test func `a resource is served whole and in ranges`() async throws {
-        let server = try LoopbackServer()
         let resource = LoopbackResource(
             .pattern(count: 100_000), etag: "\"one\"", lastModified: "Sat, 01 Jan 2000 00:00:00 GMT")
         server.route("/") { resource.answer(to: $0) }
@@ -66,7 +70,6 @@ struct LoopbackAnswerTests {
         let path = "/tmp/loopback-\(UInt64.random(in: 0 ... .max)).bin"
         try Data(TestPattern.bytes(count: 300_000)).write(to: URL(fileURLWithPath: path))
         defer { try? FileManager.default.removeItem(atPath: path) }
-        let server = try LoopbackServer()
         server.route("/") { LoopbackResource(.file(path, count: 300_000)).answer(to: $0) }
         server.route("/more") { _ in
             LoopbackAnswer(.head(200, ["Content-Length": "9"]), .sendFile(path, offset: 299_998, count: 9))
@@ -81,7 +84,6 @@ struct LoopbackAnswerTests {
     }
 
     @Test func `an echo response is sent while the body is still arriving`() async throws {
-        let server = try LoopbackServer()
         server.routeEarly("/") { _ in .echo }
         try await withClient(server) { client in
             try client.send("PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\nabc")
@@ -118,7 +120,6 @@ struct LoopbackAnswerTests {
     #endif
 
     @Test func `basic and bearer challenges accept only the right credentials`() async throws {
-        let server = try LoopbackServer()
         let basic = LoopbackChallenge.basic(user: "Aladdin", password: "open sesame")
         let bearer = LoopbackChallenge.bearer { $0 == "t1" }
         server.route("/basic") { basic.answer(to: $0, granting: .text("in")) }
@@ -133,7 +134,6 @@ struct LoopbackAnswerTests {
 
     @Test(arguments: DigestAlgorithm.allCases)
     func `a digest challenge checks the response and its nonce`(_ algorithm: DigestAlgorithm) async throws {
-        let server = try LoopbackServer()
         let challenge = LoopbackChallenge.digest(user: "u", password: "p", algorithm: algorithm, usesPerNonce: 2)
         server.route("/a") { challenge.answer(to: $0, granting: .text("in")) }
         let refusal = try await exchange(server, get("/a"))

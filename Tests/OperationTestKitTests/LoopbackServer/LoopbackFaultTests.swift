@@ -8,9 +8,14 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct LoopbackFaultTests {
+    private let server: LoopbackServer
+
+    init() throws {
+        server = try LoopbackServer()
+    }
+
     @Test(arguments: [LoopbackEnding.close, .closeSending, .reset])
     func `a response can be cut at any byte and ends in the specified way`(_ ending: LoopbackEnding) async throws {
-        let server = try LoopbackServer()
         let whole = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 5\r\n\r\nHello"
         server.route("/*") { request in
             .text("Hello").cut(at: Int(request.path.dropFirst()) ?? 0, by: ending)
@@ -29,7 +34,6 @@ struct LoopbackFaultTests {
     }
 
     @Test func `a gate pauses a response in its middle`() async throws {
-        let server = try LoopbackServer()
         let gate = Gate()
         server.route("/") { _ in
             LoopbackAnswer(.head(200, ["Content-Length": "4"]), .send("ab"), .stall(until: gate), .send("cd"))
@@ -70,7 +74,6 @@ struct LoopbackFaultTests {
     }
 
     @Test func `an early response is sent while the body is still being received`() async throws {
-        let server = try LoopbackServer()
         server.routeEarly("POST", "/") { _ in .status(413) }
         let answers = try await withClient(server) { client in
             try client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\nabc")
@@ -85,7 +88,6 @@ struct LoopbackFaultTests {
     }
 
     @Test func `a response script can wait for bytes of the body`() async throws {
-        let server = try LoopbackServer()
         server.routeEarly("POST", "/") { _ in
             LoopbackAnswer(.awaitBody(atLeast: 3), .head(103), .awaitBody, .head(204))
         }
@@ -99,7 +101,6 @@ struct LoopbackFaultTests {
     }
 
     @Test func `a client that expects 100 Continue receives it`() async throws {
-        let server = try LoopbackServer()
         server.route("/") { request in .text(request.text) }
         try await withClient(server) { client in
             try client.send("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
@@ -156,7 +157,6 @@ struct LoopbackFaultTests {
     }
 
     @Test func `closing idle connections keeps busy connections open`() async throws {
-        let server = try LoopbackServer()
         let gate = Gate()
         server.route("/busy") { _ in .text("done").after(gate) }
         let address = server.addresses[0]
@@ -206,7 +206,6 @@ struct LoopbackFaultTests {
     }
 
     @Test func `a greeting is sent before any request`() async throws {
-        let server = try LoopbackServer()
         server.greet { number in number == 0 ? .raw("HTTP/1.1 408 Too Late\r\n\r\n") : nil }
         server.route("/") { _ in .text("ok") }
         let address = server.addresses[0]
@@ -255,7 +254,6 @@ struct LoopbackFaultTests {
     }
 
     @Test func `a client that disconnects before its response is counted as abandoned`() async throws {
-        let server = try LoopbackServer()
         server.route("/") { _ in .silence }
         try await withClient(server) { client in
             try client.send(get("/"))
@@ -266,7 +264,6 @@ struct LoopbackFaultTests {
     }
 
     @Test func `an endless response continues until the client disconnects`() async throws {
-        let server = try LoopbackServer()
         server.route("/head") { _ in
             LoopbackAnswer(.send("HTTP/1.1 200 OK\r\n"), .send(repeating: Array("A: b\r\n".utf8), count: nil))
         }
@@ -278,7 +275,6 @@ struct LoopbackFaultTests {
     }
 
     @Test func `canceling a task that waits for counts ends the wait`() async throws {
-        let server = try LoopbackServer()
         let task = Task { await server.counts { $0.requests > 0 } }
         task.cancel()
         #expect(await task.value.requests == 0)

@@ -185,9 +185,14 @@ struct SecretCase: Sendable, CustomTestStringConvertible {
 
 @Suite("Secrets in recordings", .timeLimit(.minutes(3)))
 struct RecordedSecretsTests {
+    private let bench: RecordingBench
+
+    init() throws {
+        bench = try RecordingBench()
+    }
+
     @Test(arguments: SecretCase.all)
     func `secrets are not recorded, and the recording can be played`(_ one: SecretCase) async throws {
-        let bench = try RecordingBench()
         let recording = try await bench.recorded(one.answer)
         let file = try recording.file
         #expect(!file.contains(SecretCase.secret), "\(file)")
@@ -208,7 +213,6 @@ struct RecordedSecretsTests {
 
     @Test(arguments: SecretCase.all)
     func `without redaction, the whole response is recorded and played`(_ one: SecretCase) async throws {
-        let bench = try RecordingBench()
         let recording = try await bench.recorded(one.answer, redaction: .none)
         #expect(recording.exchanges.first?.responseBody.gap == nil)
         let (live, played) = (await bench.end(bench.session), await bench.end(PlaybackSession(recording)))
@@ -233,7 +237,6 @@ struct RecordedSecretsTests {
         }
         let text =
             #"{"code":404,"session":{"id":7,"name":"n","isNew":true,"tags":["t",null],"size":-1.5e3},"key":null}"#
-        let bench = try RecordingBench()
         let recording = try await bench.recorded(.json(text))
         let played = await bench.end(PlaybackSession(recording))
         let answer = try JSONDecoder().decode(Answer.self, from: try #require(played.body))
@@ -246,25 +249,21 @@ struct RecordedSecretsTests {
         "{\"a\":NaN}", "{\n}\n",
     ])
     func `JSON without secrets is recorded unchanged`(_ text: String) async throws {
-        let bench = try RecordingBench()
         #expect(try await bench.recorded(.json(text)).exchanges.first?.responseBody.text == text)
     }
 
     @Test(arguments: ["{", "[[", "{\"a\"", "{\"a\":", "{\"a\":\"", "{\"a\":1,", "[\"\\"])
     func `truncated JSON is recorded unchanged`(_ text: String) async throws {
-        let bench = try RecordingBench()
         #expect(try await bench.recorded(.json(text)).exchanges.first?.responseBody.text == text)
     }
 
     @Test(arguments: ["]", "{]", "[}", "{1:2}", "[1 2]", "1 2", "{\"a\",", "[,", "a\"b\"", "{}}", "{}1", "[1,]"])
     func `invalid JSON with a JSON content type is opaque, but plain text is recorded`(_ text: String) async throws {
-        let bench = try RecordingBench()
         #expect(try await bench.recorded(.json(text)).exchanges.first?.responseBody.gap == .opaque)
         #expect(try await bench.recorded(.text(text)).exchanges.first?.responseBody.text == text)
     }
 
     @Test func `deeply nested JSON is recorded without a crash`() async throws {
-        let bench = try RecordingBench()
         let deep = String(repeating: "[", count: 300_000)
         #expect(try await bench.recorded(.json(deep)).exchanges.first?.responseBody.count == 300_000)
     }

@@ -42,10 +42,8 @@ struct ExplainTests {
             queue.explain(second)
                 == "second is ready in queue narrow: all slots of the queue are occupied (width 1, held by first); "
                 + "1 ready operation is more urgent.")
-        guard case .width(1, let holders)? = queue.explanation(of: second).reasons.first else {
-            Issue.record("The explanation names no width.")
-            return
-        }
+        guard case .width(1, let holders)? = queue.explanation(of: second).reasons.first
+        else { return unmet("The explanation names no width.") }
         #expect(holders.map(\.operation) == [first])
         #expect(queue.explain(first) == "first runs in queue narrow.")
         queue.cancelAll()
@@ -84,10 +82,7 @@ struct ExplainTests {
         try queue.add(operation)
         let why = queue.explanation(of: operation)
         #expect(why.description == "late is held in queue slow: its startDelay has not elapsed.")
-        guard case .hold(let hold)? = why.reasons.first else {
-            Issue.record("The explanation names no hold.")
-            return
-        }
+        guard case .hold(let hold)? = why.reasons.first else { return unmet("The explanation names no hold.") }
         #expect(hold.kind == "delay")
         clock.advance(by: .seconds(5))
         await operation.finishOnceBegun(withResult: 1)
@@ -117,10 +112,8 @@ struct ExplainTests {
         try queue.add(first)
         _ = await first.calls.events(atLeast: 1)
         try queue.add(second)
-        guard case .hold(let hold)? = queue.explanation(of: second).reasons.first else {
-            Issue.record("The explanation names no hold.")
-            return
-        }
+        guard case .hold(let hold)? = queue.explanation(of: second).reasons.first
+        else { return unmet("The explanation names no hold.") }
         #expect(hold.kind == "throttle")
         #expect(hold.holders == [first])
         #expect(
@@ -194,10 +187,8 @@ struct ExplainTests {
         for index in 0..<count { workers.step(index) }
         let why = queue.explanation(of: next)
         #expect(why.standing == .inQueue("busy", .ready) && why.reasons.count == 1)
-        guard case .threads(count, let holders)? = why.reasons.first else {
-            Issue.record("The explanation names no threads: \(why)")
-            return
-        }
+        guard case .threads(count, let holders)? = why.reasons.first
+        else { return unmet("The explanation names no threads: \(why)") }
         #expect(holders.map(\.name) == (0..<count).map { _ in "body" })
         workers.runAll()
         next.finish(withResult: 1)

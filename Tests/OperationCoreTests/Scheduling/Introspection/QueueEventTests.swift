@@ -58,10 +58,8 @@ struct QueueEventTests {
         for _ in 0..<3 { state.apply(try #require(await updates.next()?.event)) }
         #expect(state == queue.snapshot)
         for _ in 0..<7 { try queue.add {} }
-        guard case .missed(let count, let fresh) = try #require(await updates.next()) else {
-            Issue.record("The reader did not learn of the missed events.")
-            return
-        }
+        guard case .missed(let count, let fresh) = try #require(await updates.next())
+        else { return unmet("The reader did not learn of the missed events.") }
         #expect(count == 7)
         #expect(fresh == queue.snapshot)
         #expect(fresh.counts.ready == 10)
@@ -93,10 +91,8 @@ struct QueueEventTests {
         #expect(census.count == 0)
         operation.finish(withResult: 1)
         let last = await reader.value
-        guard case .ended(let entry, .success)? = last?.change else {
-            Issue.record("The last event is \(String(describing: last))")
-            return
-        }
+        guard case .ended(let entry, .success)? = last?.change
+        else { return unmet("The last event is \(String(describing: last))") }
         #expect(entry.operation === operation)
         // A loop over the events of a freed queue ends immediately.
         for await _ in events { Issue.record("A freed queue sent an event.") }
