@@ -1,7 +1,6 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-import Foundation
 import OperationNetworking
 
 // Changes the network of the current namespace, which must be separate, and checks that the monitor reports the

@@ -140,16 +140,9 @@ private final class Waiting: NetworkDataOperation<String>, @unchecked Sendable {
     private let rounds = Locked(0)
 
     override func prepareRequest(_ request: URLRequest) -> URLRequest {
-        let round = rounds.withLock { rounds in
-            rounds += 1
-            return rounds
-        }
+        let round = rounds.next()
         if round == 2 { atSecondRound.withLock { $0 }?() }
         return request
-    }
-
-    override func evaluate(result: Data, response: HTTPURLResponse) throws -> String {
-        String(decoding: result, as: UTF8.self)
     }
 }
 

@@ -6,10 +6,6 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 @Suite("Temporary and permanent refresh failures")
 struct AuthenticationOptionsTests {
     private func error(_ code: NetworkError.Code, status: Int? = nil, cause: (any Error)? = nil) -> NetworkError {

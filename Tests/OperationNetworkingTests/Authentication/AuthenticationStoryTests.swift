@@ -6,10 +6,6 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// Authentication together with retry, suspension, deadlines, bodies and queues.
 @Suite("Authentication with retry, suspension, deadlines and queues", .timeLimit(.minutes(1)))
 struct AuthenticationStoryTests {
@@ -17,10 +13,7 @@ struct AuthenticationStoryTests {
         let bench = try TokenBench(), served = Locked(0)
         bench.server.route("GET", "/") { request in
             guard request["Authorization"] == "Bearer new" else { return .status(401) }
-            let number = served.withLock { served in
-                served += 1
-                return served
-            }
+            let number = served.next()
             return .status(number < 3 ? 503 : 200)
         }
         let entries = EventRecorder<String>(), told = EventRecorder<RetryEvent>()
@@ -52,8 +45,9 @@ struct AuthenticationStoryTests {
     @Test func `each waiting operation runs its whole adaptation again after the refresh`() async throws {
         let bench = try TokenBench(), refreshes = Gate()
         let authenticator = bench.authenticator(refresh: refreshes.opening("new"))
-        let operations = (0..<2).map { _ in
-            let operation = Counting(url: bench.server.url("/"), urlSession: bench.bench.session)
+        let counts = [Tally(), Tally()]
+        let operations = counts.map { count in
+            let operation = Hooked(bench.bench, method: "GET") { try $0.with("X-Round", "\(count.add() + 1)") }
             operation.authenticate(by: authenticator)
             return operation
         }
@@ -63,7 +57,7 @@ struct AuthenticationStoryTests {
         await until { authenticator.postponedCount == 2 }
         refreshes.open()
         for operation in operations { #expect(try await operation.value == "Hello") }
-        #expect(operations.map(\.adaptations) == [2, 2])
+        #expect(counts.map(\.count) == [2, 2])
         let rounds = bench.server.requests.map { $0["X-Round"] }
         #expect(rounds == ["1", "2", "2"])
     }
@@ -139,8 +133,7 @@ struct AuthenticationStoryTests {
             nil, change: { $0.refreshTimeout = .seconds(1000) },
             refresh: refreshes.opening("new"))
         let operation = bench.operation(authenticator)
-        var retry = Retry(budget: nil)
-        retry.attemptTimeout = .seconds(5)
+        let retry = with(Retry(budget: nil)) { $0.attemptTimeout = .seconds(5) }
         operation.retry = retry
         operation.start()
         await until { operation.networkAttempts.isResting && bench.clock.pendingCount == 1 }
@@ -174,8 +167,7 @@ struct AuthenticationStoryTests {
     }
 
     @Test func `an operation that waits before its next attempt frees its slot`() async throws {
-        let bench = try OperationBench(), clock = ManualClock()
-        bench.server.route("GET", "/") { $0.number == 0 ? .status(503) : .text("Hello") }
+        let bench = try OperationBench { $0.number == 0 ? .status(503) : .text("Hello") }, clock = ManualClock()
         let queue = QueueManager("api", width: 1)
         let (first, second) = (bench.text(), bench.text())
         first.clock = clock
@@ -191,25 +183,5 @@ struct AuthenticationStoryTests {
         #expect(queue.explain(first) == "first runs in queue api: waiting 3.2 s before attempt 2.")
         clock.advance(by: .seconds(4))
         #expect(try await first.value == "Hello")
-    }
-}
-
-/// Counts how often the operation is adapted.
-private final class Counting: NetworkDataOperation<String>, @unchecked Sendable {
-    // Sendable: the count is behind a lock.
-    private let count = Locked(0)
-
-    var adaptations: Int { count.withLock { $0 } }
-
-    override func adapt(_ request: NetworkRequest) async throws -> NetworkRequest {
-        let round = count.withLock { count in
-            count += 1
-            return count
-        }
-        return try request.with("X-Round", "\(round)")
-    }
-
-    override func evaluate(result: Data, response: HTTPURLResponse) throws -> String {
-        String(decoding: result, as: UTF8.self)
     }
 }

@@ -10,16 +10,16 @@ import Testing
 struct PostponedOperationsTests {
     private let unpaid = PostponedOperations("until it is paid") { $0.error.status == 402 }
 
-    private func bench() throws -> OperationBench {
-        let bench = try OperationBench { $0["X-Receipt"] == "1" ? .text("Hello") : .status(402) }
+    private let bench: OperationBench
+
+    init() throws {
+        bench = try OperationBench { $0["X-Receipt"] == "1" ? .text("Hello") : .status(402) }
         bench.server.route("GET", "/free") { _ in .text("free") }
-        return bench
     }
 
     private func operations(_ count: Int, _ bench: OperationBench) -> [NetworkDataOperation<String>] {
         (0..<count).map { number in
-            let operation = bench.text()
-            operation.name = "\(number)"
+            let operation = bench.text().named("\(number)")
             operation.postponed = unpaid
             return operation
         }
@@ -27,7 +27,6 @@ struct PostponedOperationsTests {
 
     @Test("Paused operations free their slots, keep their order, and succeed when run again with a change")
     func runAgain() async throws {
-        let bench = try bench()
         do {
             let queue = QueueManager("shop", width: 1)
             let operations = operations(4, bench), free = bench.text("/free")
@@ -51,7 +50,7 @@ struct PostponedOperationsTests {
 
     @Test
     func `operations that run again wait for a slot in their own queue, also if they are paused again`() async throws {
-        let bench = try bench(), queue = QueueManager("only", width: 1)
+        let queue = QueueManager("only", width: 1)
         let operations = operations(3, bench)
         try queue.add(operations)
         await until { unpaid.count == 3 }
@@ -64,7 +63,6 @@ struct PostponedOperationsTests {
     }
 
     @Test func `a single paused operation can be failed`() async throws {
-        let bench = try bench()
         let operations = operations(2, bench)
         for operation in operations { operation.start() }
         await until { unpaid.count == 2 }
@@ -78,7 +76,6 @@ struct PostponedOperationsTests {
     }
 
     @Test func `paused operations can be canceled, failed with their original error, or paused again`() async throws {
-        let bench = try bench()
         do {
             var operations = operations(3, bench)
             for operation in operations { operation.start() }
@@ -106,7 +103,6 @@ struct PostponedOperationsTests {
     }
 
     @Test func `all operations of a base use its list of paused operations`() async throws {
-        let bench = try bench()
         bench.server.route("GET", "/album") { $0["X-Receipt"] == "1" ? .json("[1]") : .status(402) }
         var base = NetworkBase(bench.server.url("/"))
         base.session = bench.session

@@ -21,8 +21,7 @@
         private let server: LoopbackServer
 
         init() throws {
-            var options = LoopbackServer.Options()
-            options.addresses = [.ipv4, .ipv6]
+            let options = with(LoopbackServer.Options()) { $0.addresses = [.ipv4, .ipv6] }
             server = try LoopbackServer(options)
             server.route("/*") { .text($0["Authorization"] ?? "none") }
         }
@@ -36,8 +35,7 @@
         }
 
         private func realm(_ token: String, at origins: [URL]?) -> Authenticator<String> {
-            var options = AuthenticationOptions()
-            options.origins = origins
+            let options = with(AuthenticationOptions()) { $0.origins = origins }
             return Authenticator(token, options: options) { token, request in
                 try request.with("Authorization", token)
             } refresh: { _ in
@@ -53,9 +51,7 @@
                 let own = realm("own", at: [origins[number % origins.count]]), rest = realm("rest", at: nil)
                 for (url, expected) in try urls(host).map({ ($0, "own") }) + others.flatMap(urls).map({ ($0, "rest") })
                 {
-                    let operation = NetworkDataOperation(url: url, urlSession: session) { data, _ in
-                        String(decoding: data, as: UTF8.self)
-                    }
+                    let operation = NetworkDataOperation<String>(url: url, urlSession: session)
                     operation.authenticate(by: own)
                     operation.authenticate(by: rest)
                     #expect(try await operation.run() == expected, "\(url)")

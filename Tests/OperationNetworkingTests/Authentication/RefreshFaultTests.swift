@@ -9,15 +9,19 @@ import Testing
 /// Tests failures of a refresh that is itself a request.
 @Suite("Failures of a refresh", .timeLimit(.minutes(1)))
 struct RefreshFaultTests {
+    private let bench: TokenBench
+
+    init() throws {
+        bench = try TokenBench()
+    }
+
     /// Returns an authenticator that fetches its tokens from the server.
     private func authenticator(
         _ bench: TokenBench, on queue: QueueManager? = nil
     ) -> Authenticator<String> {
         let (server, session) = (bench.server, bench.bench.session)
         return bench.authenticator(refresh: {
-            let operation = NetworkDataOperation(url: server.url("/token"), urlSession: session) { data, _ in
-                String(decoding: data, as: UTF8.self)
-            }
+            let operation = NetworkDataOperation<String>(url: server.url("/token"), urlSession: session)
             guard let queue else { return try await operation.run() }
             try queue.add(operation)
             return try await operation.value
@@ -62,7 +66,6 @@ struct RefreshFaultTests {
 
     @Test("A refresh whose server is silent is stopped after its timeout, and all waiting operations fail")
     func silent() async throws {
-        let bench = try TokenBench()
         bench.server.route("GET", "/token") { _ in .silence }
         let authenticator = authenticator(bench)
         let operations = bench.operations(5, authenticator)
@@ -78,7 +81,6 @@ struct RefreshFaultTests {
 
     @Test
     func `after a rejected refresh, later requests fail without being sent and without another refresh`() async throws {
-        let bench = try TokenBench()
         bench.server.route("GET", "/token") { _ in .status(400) }
         let authenticator = authenticator(bench)
         #expect(await failure(of: bench.operation(authenticator))?.code == .refreshFailed)
@@ -89,14 +91,12 @@ struct RefreshFaultTests {
     }
 
     @Test func `a refresh that returns immediately works like any other refresh`() async throws {
-        let bench = try TokenBench()
         let authenticator = bench.authenticator(refresh: { "new" })
         #expect(try await bench.operation(authenticator).run() == "Hello")
         #expect(bench.asked.events.count == 1)
     }
 
     @Test func `in a full queue with a single slot, the refresh can run in the same queue`() async throws {
-        let bench = try TokenBench()
         bench.server.route("GET", "/token") { _ in .text("new") }
         let queue = QueueManager("only", width: 1)
         let authenticator = authenticator(bench, on: queue)
@@ -113,9 +113,7 @@ struct RefreshFaultTests {
         bench.server.route("POST", "/token") { _ in .redirect(to: target, status: 307) }
         let (transport, close) = SessionKind.allCases[0].makeSession()
         defer { close() }
-        var configuration = ExchangeConfiguration()
-        configuration.redirects = .stop
-        let session = ExchangeSession(over: transport, configuration: configuration)
+        let session = ExchangeSession.over(transport) { $0.redirects = .stop }
         let url = bench.server.url("/token")
         let authenticator = bench.authenticator(refresh: {
             let operation = NetworkUploadOperation(

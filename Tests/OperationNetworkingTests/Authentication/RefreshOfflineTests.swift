@@ -6,10 +6,6 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 @Suite("Refreshes while the network is lost", .timeLimit(.minutes(1)))
 struct RefreshOfflineTests {
     @Test

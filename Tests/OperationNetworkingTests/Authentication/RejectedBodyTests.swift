@@ -16,14 +16,15 @@ struct RejectedBodyTests {
     private static let rejection = #"{"errors": [{"code": "UNAUTHENTICATED"}]}"#
 
     /// Returns a bench whose server rejects an invalid credential in the body, for GET and POST.
-    private func bench() throws -> TokenBench {
-        let bench = try TokenBench()
+    private let bench: TokenBench
+
+    init() throws {
+        bench = try TokenBench()
         for method in ["GET", "POST"] {
             bench.server.route(method, "/") { [good = bench.good] request in
                 request["Authorization"] == "Bearer " + good.value ? .text("Hello") : .text(Self.rejection)
             }
         }
-        return bench
     }
 
     /// An operation whose evaluator reads the body.
@@ -47,7 +48,6 @@ struct RejectedBodyTests {
 
     @Test("A response with status 200 whose body rejects the credential is followed by one refresh and one replay")
     func evaluator() async throws {
-        let bench = try bench()
         do {
             let operation = operation(bench, bench.authenticator())
             #expect(try await operation.run() == "Hello")
@@ -59,7 +59,6 @@ struct RejectedBodyTests {
     }
 
     @Test func `a POST whose body rejects the credential is sent again, with its body`() async throws {
-        let bench = try bench()
         let operation = operation(bench, bench.authenticator(), method: "POST", body: .data(Data("query".utf8)))
         #expect(try await operation.run() == "Hello")
         #expect(bench.server.requests.map(\.text) == ["query", "query"])
@@ -67,7 +66,7 @@ struct RejectedBodyTests {
 
     @Test
     func `twenty parallel requests cause one refresh, and later requests wait for the new credential`() async throws {
-        let bench = try bench(), refreshes = Gate()
+        let refreshes = Gate()
         let authenticator = bench.authenticator(refresh: refreshes.opening("new"))
         do {
             let operations = (0..<20).map { _ in operation(bench, authenticator) }
@@ -88,7 +87,6 @@ struct RejectedBodyTests {
 
     @Test("If the body rejects the new credential as well, the operation fails with the error that was thrown")
     func rejectedAgain() async throws {
-        let bench = try bench()
         let error = await failure(of: operation(bench, bench.authenticator(refresh: { "wrong" })))
         #expect(error?.code == .credentialRejected && error?.message == NetworkError(.credentialRejected).message)
         #expect(error?.status == 200 && error?.bodyPrefix == Data(Self.rejection.utf8))
@@ -97,7 +95,6 @@ struct RejectedBodyTests {
     }
 
     @Test func `throwing the rejection of another request is an ordinary failure`() async throws {
-        let bench = try bench()
         let other = await failure(of: operation(bench, bench.authenticator(refresh: { "wrong" })))
         let rejected = try #require(other?.code == .credentialRejected ? other : nil)
         let (asked, sent) = (bench.asked.count, bench.server.counts.heads)
@@ -112,7 +109,6 @@ struct RejectedBodyTests {
 
     @Test
     func `a 401 and a rejection in the body count together, and the second one ends the operation`() async throws {
-        let bench = try bench()
         bench.server.route("GET", "/") { $0["Authorization"] == "Bearer old" ? .status(401) : .text(Self.rejection) }
         #expect(
             await failure(of: operation(bench, bench.authenticator(refresh: { "wrong" })))?.code == .credentialRejected)
@@ -120,7 +116,6 @@ struct RejectedBodyTests {
     }
 
     @Test func `too many refreshes after rejections in the body fail as after a 401`() async throws {
-        let bench = try bench()
         bench.good.value = "none"
         let authenticator = bench.authenticator(
             change: { $0.maximumRefreshes = 2 }, refresh: { "\(bench.asked.count)" })
@@ -131,7 +126,6 @@ struct RejectedBodyTests {
 
     @Test
     func `without a realm that covers the address, a rejection in the body is an ordinary failure`() async throws {
-        let bench = try bench()
         let elsewhere = try #require(URL(string: "https://example.com"))
         for authenticator in [nil, bench.authenticator(change: { $0.origins = [elsewhere] })] {
             let operation = operation(bench, authenticator)
@@ -143,7 +137,6 @@ struct RejectedBodyTests {
     }
 
     @Test func `a validate rule can reject the credential`() async throws {
-        let bench = try bench()
         let operation = bench.operation(bench.authenticator())
         operation.validate { data, _ in _ = try Self.read(data) }
         #expect(try await operation.run() == "Hello")
@@ -174,7 +167,6 @@ struct RejectedBodyTests {
                 return try super.evaluate(result: result, response: response)
             }
         }
-        let bench = try bench()
         var base = NetworkBase(bench.server.url("/"))
         base.session = bench.bench.session
         base.authenticate(by: bench.authenticator())
@@ -187,7 +179,6 @@ struct RejectedBodyTests {
     }
 
     @Test func `a temporary download that is rejected starts again at its first byte`() async throws {
-        let bench = try bench()
         let download = NetworkDownloadOperation<String>(
             url: bench.server.url("/"), urlSession: bench.bench.session
         ) { file, _ in try Self.read(Data(contentsOf: file)) }
@@ -198,7 +189,7 @@ struct RejectedBodyTests {
     }
 
     @Test func `a download replaces its own rejected file, but no file of another operation`() async throws {
-        let bench = try bench(), folder = try TemporaryFolder()
+        let folder = try TemporaryFolder()
         let place = folder.url.appendingPathComponent("file")
         func download(_ refresh: @escaping @Sendable () async throws -> String) -> NetworkDownloadOperation<String> {
             let operation = NetworkDownloadOperation<String>(
@@ -219,7 +210,6 @@ struct RejectedBodyTests {
 
     @Test("A rule that pauses operations sees a rejection in the body, and the operation succeeds when it runs again")
     func byHand() async throws {
-        let bench = try bench()
         let unsigned = PostponedOperations("until you sign in") { $0.error.code == .credentialRejected }
         let operations = (0..<3).map { _ in operation(bench, nil) }
         for operation in operations {

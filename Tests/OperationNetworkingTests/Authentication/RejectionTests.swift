@@ -9,9 +9,14 @@ import Testing
 /// Tests how a server can reject a credential, and when the rejection takes effect.
 @Suite("Rejected credentials", .timeLimit(.minutes(1)))
 struct RejectionTests {
+    private let bench: TokenBench
+
+    init() throws {
+        bench = try TokenBench()
+    }
+
     @Test("The isRejected rule applies to accepted statuses too, and a rejected body is never the result")
     func acceptedStatus() async throws {
-        let bench = try TokenBench()
         bench.server.route("GET", "/") { request in
             request["Authorization"] == "Bearer new" ? .text("Hello") : .text("out of date").with("X-Key", "expired")
         }
@@ -52,7 +57,6 @@ struct RejectionTests {
     }
 
     @Test func `a rejection is detected from the headers, for a download and for an endless response`() async throws {
-        let bench = try TokenBench()
         bench.serve("/file") { _ in
             LoopbackAnswer(.head(401, ["Content-Length": "10"]), .send("Hello"), .stallForever)
         }
@@ -73,7 +77,6 @@ struct RejectionTests {
     }
 
     @Test func `a rejection takes effect with its headers, before its body is complete`() async throws {
-        let bench = try TokenBench()
         bench.serve { _ in LoopbackAnswer(.head(401, ["Content-Length": "10"]), .send("Hello"), .stallForever) }
         let authenticator = bench.authenticator()
         do {
@@ -105,7 +108,6 @@ struct RejectionTests {
     }
 
     @Test func `repeated refreshes whose tokens are rejected fail with tooManyRefreshes`() async throws {
-        let bench = try TokenBench()
         bench.good.value = "none"
         let authenticator = bench.authenticator(
             change: { $0.maximumRefreshes = 2 }, refresh: { "\(bench.asked.count)" })
@@ -119,7 +121,6 @@ struct RejectionTests {
     }
 
     @Test func `if a refresh fails, the error says whether the request had been sent`() async throws {
-        let bench = try TokenBench()
         let authenticator = bench.authenticator(refresh: { throw Refusal() })
         let error = await failure(of: bench.operation(authenticator))
         #expect(error?.code == .refreshFailed && error?.status == 401 && error?.isUnsent == false)
@@ -147,7 +148,6 @@ struct RejectionTests {
     }
 
     @Test func `a refresh waits as long as the Retry-After header of the token server requests`() async throws {
-        let bench = try TokenBench()
         bench.server.route("GET", "/token") { _ in .status(429, ["Retry-After": "60"]) }
         let authenticator = bench.authenticator(refresh: { try await bench.bench.text("/token").run() })
         #expect(await failure(of: bench.operation(authenticator))?.code == .refreshFailed)

@@ -102,6 +102,9 @@ final class Shared<Value: Sendable>: Sendable {
         get { state.withLock { $0 } }
         set { state.withLock { $0 = newValue } }
     }
+
+    /// Returns the value, and forgets it.
+    func take<Wrapped>() -> Wrapped? where Value == Wrapped? { state.withLock { exchange(&$0, with: nil) } }
 }
 
 struct Refusal: Error, Equatable {}

@@ -18,9 +18,7 @@
 
         private func operation(_ authenticator: Authenticator<String>?) -> NetworkDataOperation<String> {
             let operation = bench.bench.watched(
-                NetworkDataOperation(url: bench.server.url("/"), urlSession: session) { data, _ in
-                    String(decoding: data, as: UTF8.self)
-                })
+                NetworkDataOperation<String>(url: bench.server.url("/"), urlSession: session))
             operation.clock = bench.clock
             if let authenticator { operation.authenticate(by: authenticator) }
             return operation
@@ -30,9 +28,7 @@
         private func authenticatorOverSession() -> Authenticator<String> {
             let (url, session, clock) = (bench.server.url("/token"), session, bench.clock)
             return bench.authenticator(refresh: {
-                let operation = NetworkDataOperation(url: url, urlSession: session) { data, _ in
-                    String(decoding: data, as: UTF8.self)
-                }
+                let operation = NetworkDataOperation<String>(url: url, urlSession: session)
                 operation.clock = clock
                 return try await operation.run()
             })
@@ -110,8 +106,7 @@
             bench.server.route("GET", "/") { _ in .text("Hello").after(open) }
             await bench.server.isReached(by: held)
             let receiver = RefusingReceiver()
-            let task = session.makeTask(with: try NetworkRequest(url: bench.server.url("/never")), receiver: receiver)
-            task.resume()
+            try session.begin(bench.server.url("/never"), receiver)
             open.open()
             #expect(await receiver.ends.events(atLeast: 1) == [.cancelled])
             #expect(try await held.value == "Hello")

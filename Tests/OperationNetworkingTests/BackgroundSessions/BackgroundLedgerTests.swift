@@ -9,7 +9,8 @@ import Testing
 
 /// Tests the decisions of a background session with a script instead of the system.
 @Suite(.timeLimit(.minutes(5)))
-struct BackgroundLedgerTests {
+final class BackgroundLedgerTests {
+    private var ledger = Ledger()
     private typealias Ledger = BackgroundLedger<String, String, String, Int>
 
     private static let lost = NetworkError(code: .connectionLost, phase: .receiving, message: "lost")
@@ -21,39 +22,32 @@ struct BackgroundLedgerTests {
     }
 
     @Test func `a transfer of this run is delivered to its task with its file`() {
-        var ledger = Ledger()
         ledger.begin(1, "task")
         let file = Self.file()
         ledger.save(1, .success(file))
-        guard case .conclude("task", let ending) = ledger.end(1, .init(), "answer") else {
-            return #expect(Bool(false), "The task was not notified.")
-        }
+        guard case .conclude("task", let ending) = ledger.end(1, .init(), "answer")
+        else { return unmet("The task was not notified.") }
         #expect(ending.file === file && ending.failure == nil && !ending.isContinued)
         #expect(ledger.transfer(1) == nil)
     }
 
     @Test func `a task number that the system reuses has no data of the earlier transfer`() {
-        var ledger = Ledger()
         _ = ledger.receive(1, Data("old".utf8))
         ledger.begin(1, "task")
-        guard case .conclude(_, let ending) = ledger.end(1, .init(), "answer") else {
-            return #expect(Bool(false), "The task was not notified.")
-        }
+        guard case .conclude(_, let ending) = ledger.end(1, .init(), "answer")
+        else { return unmet("The task was not notified.") }
         #expect(ending.body == nil)
     }
 
     @Test func `the error of the system takes precedence over a saving error`() {
-        var ledger = Ledger()
         ledger.begin(1, "task")
         ledger.save(1, .failure(NetworkError(code: .diskFull, phase: .saving, message: "full")))
-        guard case .conclude(_, let ending) = ledger.end(1, .init(failure: Self.lost), "answer") else {
-            return #expect(Bool(false), "The task was not notified.")
-        }
+        guard case .conclude(_, let ending) = ledger.end(1, .init(failure: Self.lost), "answer")
+        else { return unmet("The task was not notified.") }
         #expect(ending.failure?.code == .connectionLost)
     }
 
     @Test func `an upload's response body is kept in memory up to a limit, then in a file`() {
-        var ledger = Ledger()
         let portion = Data(repeating: 7, count: Ledger.mostInMemory / 2)
         #expect(ledger.receive(1, portion) == nil)
         #expect(ledger.receive(1, portion) == nil)
@@ -64,37 +58,31 @@ struct BackgroundLedgerTests {
         let more = ledger.receive(1, Data([1]))
         #expect(more?.bytes == Data([1]) && more?.file === file)
         _ = ledger.setRule("rule")
-        guard case .deliverOrphan(_, _, let ending) = ledger.end(1, .init(), "answer") else {
-            return #expect(Bool(false), "The orphan was not delivered.")
-        }
+        guard case .deliverOrphan(_, _, let ending) = ledger.end(1, .init(), "answer")
+        else { return unmet("The orphan was not delivered.") }
         #expect(ending.body == nil && ending.file === file)
     }
 
     @Test func `a body that could not be written receives no more bytes and ends with that error`() {
-        var ledger = Ledger()
         ledger.begin(1, "task")
         #expect(ledger.receive(1, Data(count: Ledger.mostInMemory + 1)) != nil)
         ledger.save(1, .failure(NetworkError(code: .diskFull, phase: .saving, message: "full")))
         #expect(ledger.receive(1, Data([1])) == nil)
-        guard case .conclude(_, let ending) = ledger.end(1, .init(), "answer") else {
-            return #expect(Bool(false), "The task was not notified.")
-        }
+        guard case .conclude(_, let ending) = ledger.end(1, .init(), "answer")
+        else { return unmet("The task was not notified.") }
         #expect(ending.failure?.code == .diskFull && ending.body == nil && ending.file == nil)
     }
 
     @Test func `orphans that end before a rule is set are delivered once, in order, when it is`() {
-        var ledger = Ledger()
         for number in 1...3 {
-            guard case .hold(hasRemoved: false) = ledger.end(number, .init(), "answer \(number)") else {
-                return #expect(Bool(false), "There is no rule yet.")
-            }
+            guard case .hold(hasRemoved: false) = ledger.end(number, .init(), "answer \(number)")
+            else { return unmet("There is no rule yet.") }
         }
         let kept = [nil, "rule", "rule"].map { ledger.setRule($0).orphans.map(\.0) }
         #expect(kept == [[], ["answer 1", "answer 2", "answer 3"], []])
     }
 
     @Test func `if too many orphans are held, the oldest are removed and their number is reported`() {
-        var ledger = Ledger()
         var notices = 0
         weak var first: SpooledFile?
         for number in 0..<(Ledger.mostHeld + 3) {
@@ -113,7 +101,6 @@ struct BackgroundLedgerTests {
     }
 
     @Test func `a list contains the running transfers for which no task waits`() {
-        var ledger = Ledger()
         ledger.begin(1, "task")
         ledger.beginListing()
         _ = ledger.end(3, .init(), "ended while the system was asked")
@@ -121,7 +108,6 @@ struct BackgroundLedgerTests {
     }
 
     @Test func `a task takes over a listed transfer once, and receives its end and its file`() {
-        var ledger = Ledger()
         _ = ledger.setRule("rule")
         let file = Self.file()
         ledger.save(2, .success(file))
@@ -130,14 +116,12 @@ struct BackgroundLedgerTests {
         #expect(ledger.list([2]) == [2])
         #expect(ledger.adopt(2, "task") == true)
         #expect(ledger.adopt(2, "other") == false)
-        guard case .conclude("task", let ending) = ledger.end(2, .init(), "answer") else {
-            return #expect(Bool(false), "The task was not notified.")
-        }
+        guard case .conclude("task", let ending) = ledger.end(2, .init(), "answer")
+        else { return unmet("The task was not notified.") }
         #expect(ending.file === file)
     }
 
     @Test func `a transfer that has ended is not taken over`() {
-        var ledger = Ledger()
         ledger.beginListing()
         _ = ledger.list([2])
         _ = ledger.end(2, .init(), "answer")
@@ -146,7 +130,6 @@ struct BackgroundLedgerTests {
     }
 
     @Test func `resume data is kept for the same request, and is used once`() throws {
-        var ledger = Ledger()
         ledger.begin(1, "task", try Self.key("a"))
         _ = ledger.end(1, .init(failure: Self.lost, resumeData: Data([1])), "answer")
         #expect(ledger.takeResumeData(for: try Self.key("b")) == nil)
@@ -155,7 +138,6 @@ struct BackgroundLedgerTests {
     }
 
     @Test func `resume data is kept for a limited number of requests, the newest ones`() throws {
-        var ledger = Ledger()
         for number in 0...Ledger.mostResumable {
             let key = try Self.key("\(number)")
             _ = ledger.end(number, .init(failure: Self.lost, resumeData: Data([1]), key: key), "answer")
@@ -167,7 +149,6 @@ struct BackgroundLedgerTests {
     }
 
     @Test func `a task that continues an earlier one keeps resume data for its own request`() throws {
-        var ledger = Ledger()
         ledger.begin(1, "task", try Self.key("a"), isContinuing: true)
         _ = ledger.end(1, .init(failure: Self.lost, resumeData: Data([2]), key: nil), "answer")
         #expect(ledger.takeResumeData(for: try Self.key("a")) == Data([2]))
@@ -175,25 +156,22 @@ struct BackgroundLedgerTests {
 
     @Test(arguments: [false, true], [false, true])
     func `a continued download starts over only if the system refused its data`(_ isAccepted: Bool, _ hasData: Bool) {
-        var ledger = Ledger()
         ledger.begin(1, "task", isContinuing: true)
         if isAccepted { ledger.accept(1) }
         let end = Ledger.End(failure: Self.lost, resumeData: hasData ? Data([1]) : nil)
         switch ledger.end(1, end, "answer") {
         case .startOver("task"): #expect(!isAccepted && !hasData)
         case .conclude("task", let ending): #expect((isAccepted || hasData) && ending.isContinued)
-        default: #expect(Bool(false), "The task was not notified.")
+        default: unmet("The task was not notified.")
         }
         #expect(ledger.transfer(1) == nil)
     }
 
     @Test func `a continued download that was canceled does not start over`() {
-        var ledger = Ledger()
         ledger.begin(1, "task", isContinuing: true)
         let cancelled = NetworkError(code: .cancelled, phase: .receiving, message: "cancelled")
-        guard case .conclude = ledger.end(1, .init(failure: cancelled), "answer") else {
-            return #expect(Bool(false), "The download was started again.")
-        }
+        guard case .conclude = ledger.end(1, .init(failure: cancelled), "answer")
+        else { return unmet("The download was started again.") }
     }
 
     /// The events that affect handlers.
@@ -395,7 +373,7 @@ struct BackgroundLedgerTests {
                 let events = places.map { all[$0] }
                 for endsSilently in [false, true] {
                     if let fault = Self.fault(in: events, endsSilently: endsSilently) {
-                        return #expect(Bool(false), "\(fault): \(events), silent: \(endsSilently)")
+                        return unmet("\(fault): \(events), silent: \(endsSilently)")
                     }
                 }
                 for place in places.indices {

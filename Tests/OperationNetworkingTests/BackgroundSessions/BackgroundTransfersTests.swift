@@ -81,6 +81,28 @@ private final class ScriptedBackgroundSystem: BackgroundSystem {
     }
 }
 
+/// A producer that waits for the test before it produces its bytes.
+private final class Slow: BodyProducer {
+    let asked = Gate()
+    let isReady = Locked(false)
+    let waker = Locked<BodyWaker?>(nil)
+    let isGiven = Locked(false)
+
+    func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
+        self.waker.withLock { $0 = waker }
+        asked.open()
+        guard isReady.withLock({ $0 }) else { return .notYet }
+        guard !isGiven.withLock({ exchange(&$0, with: true) }) else { return .end }
+        buffer[0] = 65
+        return .bytes(1)
+    }
+
+    func go() {
+        isReady.withLock { $0 = true }
+        waker.withLock { $0 }?.wake()
+    }
+}
+
 /// A background session with a scripted system in its own folder.
 private final class BackgroundBench: Sendable {
     let folder: URL
@@ -109,6 +131,38 @@ private final class BackgroundBench: Sendable {
         let task = session.makeTask(with: request, receiver: recorder)
         task.resume()
         return task
+    }
+
+    /// Starts a download, and returns its task and the task of the system.
+    func download(
+        _ recorder: TransferRecorder, _ react: (any NetworkTask) -> Void = { _ in }
+    ) async throws -> (task: any NetworkTask, transfer: ScriptedTransfer) {
+        let task = start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
+        react(task)
+        await settle()
+        return (task, try #require(system.all.first))
+    }
+
+    /// Starts an upload, and returns the task of the system.
+    func upload(_ text: String, _ recorder: TransferRecorder) async throws -> ScriptedTransfer {
+        let url = try BackgroundBench.url("file")
+        _ = start(try NetworkRequest("POST", url: url, body: .data(Data(text.utf8))), recorder)
+        try await waitUntil("an upload") { [system] in system.all.first?.calls == ["resume"] }
+        return try #require(system.all.first)
+    }
+
+    /// Starts an upload, and waits until its producer was asked for bytes.
+    func upload(from producer: Slow, _ recorder: TransferRecorder) async throws -> any NetworkTask {
+        let body = RequestBody.stream(canBeSentAgain: false) { producer }
+        let task = start(try NetworkRequest("PUT", url: BackgroundBench.url("file"), body: body), recorder)
+        await producer.asked.passage()
+        return task
+    }
+
+    func hasNoFiles() async throws {
+        try await waitUntil("no file") { [folder] in
+            (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) == []
+        }
     }
 
     /// Simulates that the system wrote a body to a file and completed the transfer.
@@ -168,15 +222,15 @@ private final class BackgroundCalls: Sendable {
 
 /// Tests a background session without a Mac: everything except the calls of `URLSession`.
 @Suite(.timeLimit(.minutes(3)))
-struct BackgroundTransfersTests {
+final class BackgroundTransfersTests {
     private static let lost = URLError(.networkConnectionLost)
+    private let bench = BackgroundBench()
+    private let recorder = TransferRecorder()
+
+    deinit { bench.remove() }
 
     @Test func `a download is delivered from its file, which is removed`() async throws {
-        let bench = BackgroundBench(), recorder = TransferRecorder()
-        defer { bench.remove() }
-        _ = bench.start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
-        await bench.settle()
-        let task = try #require(bench.system.all.first)
+        let task = try await bench.download(recorder).transfer
         #expect(task.calls == ["resume"])
         // The time limit is the session's limit.
         let usual = URLRequest(url: try BackgroundBench.url("file"))
@@ -190,8 +244,6 @@ struct BackgroundTransfersTests {
     }
 
     @Test func `a delegate may close the session while a transfer is created`() async throws {
-        let bench = BackgroundBench(), recorder = TransferRecorder()
-        defer { bench.remove() }
         bench.system.whenMade.withLock { $0 = { [session = bench.session] in session.close() } }
         _ = bench.start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
         #expect(await recorder.ended().code == .sessionClosed)
@@ -199,8 +251,6 @@ struct BackgroundTransfersTests {
     }
 
     @Test func `closing the session waits for a transfer that another thread creates`() async throws {
-        let bench = BackgroundBench(), recorder = TransferRecorder()
-        defer { bench.remove() }
         let (isMaking, mayContinue, order) = (Gate(), Gate(), EventRecorder<String>())
         bench.system.whenMade.withLock {
             $0 = {
@@ -222,33 +272,21 @@ struct BackgroundTransfersTests {
     }
 
     @Test func `a file shorter than its Content-Length fails with truncatedBody`() async throws {
-        let bench = BackgroundBench(), recorder = TransferRecorder()
-        defer { bench.remove() }
-        _ = bench.start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
-        await bench.settle()
-        try bench.complete(try #require(bench.system.all.first), "half", headers: ["Content-Length": "8"])
+        let task = try await bench.download(recorder).transfer
+        try bench.complete(task, "half", headers: ["Content-Length": "8"])
         let record = await recorder.ended()
         #expect(record.code == .truncatedBody && record.body.isEmpty)
     }
 
     @Test func `a response file that cannot be moved fails with fileUnwritable`() async throws {
-        let bench = BackgroundBench(), recorder = TransferRecorder()
-        defer { bench.remove() }
-        _ = bench.start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
-        await bench.settle()
-        let task = try #require(bench.system.all.first)
+        let task = try await bench.download(recorder).transfer
         bench.session.saved(task.taskIdentifier, bench.folder.appendingPathComponent("missing"))
         try bench.end(task)
         #expect(await recorder.ended().code == .fileUnwritable)
     }
 
     @Test func `an in-memory body is sent from a file, which is removed at the end`() async throws {
-        let bench = BackgroundBench(), recorder = TransferRecorder()
-        defer { bench.remove() }
-        let request = try NetworkRequest("POST", url: BackgroundBench.url("file"), body: .data(Data("hello".utf8)))
-        _ = bench.start(request, recorder)
-        try await waitUntil("an upload") { [system = bench.system] in system.all.first?.calls == ["resume"] }
-        let task = try #require(bench.system.all.first)
+        let task = try await bench.upload("hello", recorder)
         let file = try #require(task.bodyFile)
         #expect(try Data(contentsOf: file) == Data("hello".utf8))
         #expect(task.taskDescription == file.lastPathComponent && bench.files == [file.lastPathComponent])
@@ -262,12 +300,7 @@ struct BackgroundTransfersTests {
     }
 
     @Test func `a large response to an upload goes through a file`() async throws {
-        let bench = BackgroundBench(), recorder = TransferRecorder()
-        defer { bench.remove() }
-        let request = try NetworkRequest("POST", url: BackgroundBench.url("file"), body: .data(Data("hello".utf8)))
-        _ = bench.start(request, recorder)
-        try await waitUntil("an upload") { [system = bench.system] in system.all.first?.calls == ["resume"] }
-        let task = try #require(bench.system.all.first)
+        let task = try await bench.upload("hello", recorder)
         for _ in 0..<5 { bench.session.received(task.taskIdentifier, Data(repeating: 65, count: 50_000)) }
         try bench.end(task)
         let record = await recorder.ended()
@@ -277,74 +310,33 @@ struct BackgroundTransfersTests {
     }
 
     @Test func `an error of the system is delivered`() async throws {
-        let bench = BackgroundBench(), recorder = TransferRecorder()
-        defer { bench.remove() }
-        _ = bench.start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
-        await bench.settle()
-        try bench.end(try #require(bench.system.all.first), error: Self.lost)
+        let task = try await bench.download(recorder).transfer
+        try bench.end(task, error: Self.lost)
         #expect(await recorder.ended().code == .connectionLost)
     }
 
     @Test func `a canceled task cancels the system's task, and its late end changes nothing`() async throws {
-        let bench = BackgroundBench(), recorder = TransferRecorder()
-        defer { bench.remove() }
-        let task = bench.start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
-        await bench.settle()
+        let (task, scripted) = try await bench.download(recorder)
         task.cancel()
         let record = await recorder.ended()
-        let scripted = try #require(bench.system.all.first)
         #expect(record.code == .cancelled && scripted.calls == ["resume", "cancel"])
         try bench.complete(scripted, "late")
         await bench.settle()
         #expect(recorder.now.ends.count == 1 && bench.files == [])
     }
 
-    /// A producer that waits for the test before it produces its bytes.
-    private final class Slow: BodyProducer {
-        let asked = Gate()
-        let isReady = Locked(false)
-        let waker = Locked<BodyWaker?>(nil)
-        let isGiven = Locked(false)
-
-        func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
-            self.waker.withLock { $0 = waker }
-            asked.open()
-            guard isReady.withLock({ $0 }) else { return .notYet }
-            let wasGiven = isGiven.withLock { isGiven in
-                defer { isGiven = true }
-                return isGiven
-            }
-            guard !wasGiven else { return .end }
-            buffer[0] = 65
-            return .bytes(1)
-        }
-
-        func go() {
-            isReady.withLock { $0 = true }
-            waker.withLock { $0 }?.wake()
-        }
-    }
-
     @Test func `canceling while the body is written leaves no system task and no file`() async throws {
-        let bench = BackgroundBench(), recorder = TransferRecorder(), producer = Slow()
-        defer { bench.remove() }
-        let body = RequestBody.stream(canBeSentAgain: false) { producer }
-        let task = bench.start(try NetworkRequest("PUT", url: BackgroundBench.url("file"), body: body), recorder)
-        await producer.asked.passage()
+        let producer = Slow()
+        let task = try await bench.upload(from: producer, recorder)
         task.cancel()
         #expect(await recorder.ended().code == .cancelled)
-        try await waitUntil("no file") { [folder = bench.folder] in
-            (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) == []
-        }
+        try await bench.hasNoFiles()
         #expect(bench.system.all.isEmpty)
     }
 
     @Test func `a task suspended while its body is written starts when it is resumed`() async throws {
-        let bench = BackgroundBench(), recorder = TransferRecorder(), producer = Slow()
-        defer { bench.remove() }
-        let body = RequestBody.stream(canBeSentAgain: false) { producer }
-        let task = bench.start(try NetworkRequest("PUT", url: BackgroundBench.url("file"), body: body), recorder)
-        await producer.asked.passage()
+        let producer = Slow()
+        let task = try await bench.upload(from: producer, recorder)
         task.suspend()
         await bench.settle()
         producer.go()
@@ -361,8 +353,6 @@ struct BackgroundTransfersTests {
     }
 
     @Test func `a task suspended before its start is not passed to the system`() async throws {
-        let bench = BackgroundBench(), recorder = TransferRecorder()
-        defer { bench.remove() }
         let task = bench.session.makeTask(
             with: try NetworkRequest(url: BackgroundBench.url("file")), receiver: recorder)
         task.suspend()
@@ -374,12 +364,7 @@ struct BackgroundTransfersTests {
     }
 
     @Test func `a suspension is passed to the system's task, and a hold is not`() async throws {
-        let bench = BackgroundBench(), recorder = TransferRecorder()
-        defer { bench.remove() }
-        let task = bench.start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
-        task.hold()
-        await bench.settle()
-        let scripted = try #require(bench.system.all.first)
+        let (task, scripted) = try await bench.download(recorder) { $0.hold() }
         #expect(scripted.calls == ["resume"])
         task.suspend()
         await bench.settle()
@@ -398,12 +383,9 @@ struct BackgroundTransfersTests {
     }
 
     @Test func `a receiver that holds between two parts of a file receives the rest later`() async throws {
-        let bench = BackgroundBench()
-        defer { bench.remove() }
         let recorder = TransferRecorder(onBytes: { task, _ in task.hold() })
-        let task = bench.start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
-        await bench.settle()
-        try bench.complete(try #require(bench.system.all.first), String(repeating: "x", count: 150_000))
+        let (task, scripted) = try await bench.download(recorder)
+        try bench.complete(scripted, String(repeating: "x", count: 150_000))
         for part in [65_536, 131_072, 150_000] {
             try await waitUntil("\(part) bytes") { recorder.now.bodyCount == part }
             await bench.settle()
@@ -426,8 +408,7 @@ struct BackgroundTransfersTests {
     }
 
     @Test func `a closed session creates no task and calls its handlers`() async throws {
-        let bench = BackgroundBench(), recorder = TransferRecorder(), calls = BackgroundCalls()
-        defer { bench.remove() }
+        let calls = BackgroundCalls()
         bench.session.keep { calls.note("handler") }
         _ = bench.start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
         await bench.settle()
@@ -441,8 +422,7 @@ struct BackgroundTransfersTests {
     }
 
     @Test func `a download that failed is continued by the next task with its request`() async throws {
-        let bench = BackgroundBench(), first = TransferRecorder(), second = TransferRecorder()
-        defer { bench.remove() }
+        let first = TransferRecorder(), second = TransferRecorder()
         let request = try NetworkRequest(url: BackgroundBench.url("file"))
         _ = bench.start(request, first)
         await bench.settle()
@@ -463,8 +443,7 @@ struct BackgroundTransfersTests {
     }
 
     @Test func `if the system refuses resume data, the download starts again from its first byte`() async throws {
-        let bench = BackgroundBench(), first = TransferRecorder(), second = TransferRecorder()
-        defer { bench.remove() }
+        let first = TransferRecorder(), second = TransferRecorder()
         let request = try NetworkRequest(url: BackgroundBench.url("file"))
         _ = bench.start(request, first)
         await bench.settle()
@@ -481,8 +460,6 @@ struct BackgroundTransfersTests {
     }
 
     @Test func `a download that fails more than once is continued each time`() async throws {
-        let bench = BackgroundBench()
-        defer { bench.remove() }
         let request = try NetworkRequest(url: BackgroundBench.url("file"))
         for number in 0..<3 {
             let recorder = TransferRecorder()
@@ -495,8 +472,6 @@ struct BackgroundTransfersTests {
     }
 
     @Test func `a request with a Range header is never continued`() async throws {
-        let bench = BackgroundBench()
-        defer { bench.remove() }
         let request = try NetworkRequest(url: BackgroundBench.url("file"), headers: ["Range": "bytes=1-"])
         for _ in 0..<2 {
             let recorder = TransferRecorder()
@@ -519,9 +494,7 @@ struct BackgroundTransfersTests {
         }
         try bench.complete(running, "orphan")
         try await waitUntil("the orphan") { texts.withLock { $0 } == ["orphan"] }
-        try await waitUntil("no file") { [folder = bench.folder] in
-            (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) == []
-        }
+        try await bench.hasNoFiles()
     }
 
     @Test func `a handler is called after all earlier orphans, including held ones`() async throws {
@@ -540,8 +513,7 @@ struct BackgroundTransfersTests {
     }
 
     @Test func `a late handler is called after two seconds of silence`() async throws {
-        let bench = BackgroundBench(), calls = BackgroundCalls()
-        defer { bench.remove() }
+        let calls = BackgroundCalls()
         bench.session.finishedEvents()
         bench.session.keep { calls.note("handler") }
         await bench.settle()
@@ -557,8 +529,7 @@ struct BackgroundTransfersTests {
     }
 
     @Test func `orphans that were removed are reported with an error`() async throws {
-        let bench = BackgroundBench(), calls = BackgroundCalls()
-        defer { bench.remove() }
+        let calls = BackgroundCalls()
         for number in 1...1_002 { try bench.end(ScriptedTransfer(number, nil)) }
         bench.session.setRule(calls.rule)
         try await calls.wait(for: 1_001)
@@ -568,8 +539,6 @@ struct BackgroundTransfersTests {
     }
 
     @Test func `an orphan is restarted with its resume data or its request, and an upload is refused`() async throws {
-        let bench = BackgroundBench()
-        defer { bench.remove() }
         let request = URLRequest(url: try BackgroundBench.url("file"))
         try bench.session.restart(request, resumeData: Data([1]), isUpload: false)
         try bench.session.restart(request, resumeData: nil, isUpload: false)
@@ -645,9 +614,7 @@ struct BackgroundTransfersTests {
         try second.end(running)
         try await calls.wait(for: 1)
         #expect(text.withLock { $0 } == "kept")
-        try await waitUntil("no file") { [folder = second.folder] in
-            (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) == []
-        }
+        try await second.hasNoFiles()
     }
 
     @Test func `a download whose file is missing fails with transferFailed`() async throws {

@@ -2,7 +2,6 @@
 // See LICENSE in the repository's root.
 
 import OperationNetworking
-import OperationTestKit
 import Testing
 
 @Suite(.timeLimit(.minutes(2)))

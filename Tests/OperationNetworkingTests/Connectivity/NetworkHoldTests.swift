@@ -26,8 +26,7 @@ struct NetworkHoldTests {
     @Test func `no operation starts while the network is gone, and explain names the reason`() async throws {
         let queue = QueueManager("uploads", width: 2)
         let hold = hold(queue)
-        let operation = ClosureOperation { 42 }
-        operation.name = "upload"
+        let operation = ClosureOperation { 42 }.named("upload")
         try queue.add(operation)
         #expect(queue.isSuspended)
         #expect(
@@ -53,8 +52,7 @@ struct NetworkHoldTests {
         let queue = QueueManager("uploads")
         queue.suspend(because: "the user asked for it")
         let hold = hold(queue)
-        let operation = ClosureOperation { 42 }
-        operation.name = "upload"
+        let operation = ClosureOperation { 42 }.named("upload")
         try queue.add(operation)
         #expect(queue.explain(operation).contains("(the user asked for it, the network is unavailable)"))
         comeBack()

@@ -10,8 +10,13 @@ import Testing
 /// Tests how long and how often operations wait for the network, and how the wait ends early.
 @Suite(.timeLimit(.minutes(1)))
 struct OfflineLimitTests {
+    private let bench: OfflineBench
+
+    init() throws {
+        bench = try OfflineBench()
+    }
+
     @Test func `an operation waits no longer than longestWait in total`() async throws {
-        let bench = try OfflineBench()
         let network = bench.network
         bench.bench.server.route("GET", "/") { _ in
             network.write(.unsatisfied)
@@ -34,7 +39,6 @@ struct OfflineLimitTests {
     }
 
     @Test func `if the limit is reached before the request was sent, the error says so`() async throws {
-        let bench = try OfflineBench()
         let operation = bench.operation { $0.longestWait = .seconds(60) }
         operation.retry = Retry(budget: RetryBudget(clock: bench.clock))
         operation.start()
@@ -46,7 +50,6 @@ struct OfflineLimitTests {
     }
 
     @Test func `an operation waits no more often than mostWaits`() async throws {
-        let bench = try OfflineBench()
         let network = bench.network
         bench.bench.server.route("GET", "/") { _ in
             network.write(.unsatisfied)
@@ -103,7 +106,6 @@ struct OfflineLimitTests {
     }
 
     @Test func `with failFast, an operation fails immediately, and nothing is sent or repeated`() async throws {
-        let bench = try OfflineBench()
         let operation = bench.operation { policy in
             policy = OfflinePolicy.failFast
             policy.waiting = bench.offlineWaiting
@@ -120,7 +122,6 @@ struct OfflineLimitTests {
 
     @Test(arguments: [false, true])
     func `47: canceled while it waits for the network, an operation ends immediately`(afterFailure: Bool) async throws {
-        let bench = try OfflineBench()
         let log = HandlerLog()
         do {
             let operation = bench.operation { if afterFailure { $0.beforeSending = .send } }
@@ -142,7 +143,6 @@ struct OfflineLimitTests {
     }
 
     @Test func `an operation that is suspended while it waits is not sent before it is resumed`() async throws {
-        let bench = try OfflineBench()
         let operation = bench.operation()
         operation.start()
         #expect(operation.suspend())
@@ -156,7 +156,6 @@ struct OfflineLimitTests {
     func `the time for which an operation is suspended does not count as waiting`(
         afterFailure: Bool, beforeSending: OfflinePolicy.BeforeSending
     ) async throws {
-        let bench = try OfflineBench()
         let network = bench.network
         if afterFailure {
             network.write(.satisfied)
@@ -184,7 +183,6 @@ struct OfflineLimitTests {
     }
 
     @Test func `a policy that is set after the start has no effect`() async throws {
-        let bench = try OfflineBench()
         let operation = bench.operation()
         operation.start()
         await bench.waits(operation)
@@ -195,7 +193,6 @@ struct OfflineLimitTests {
     }
 
     @Test func `a timeout ends the wait for the network`() async throws {
-        let bench = try OfflineBench()
         let operation = bench.operation()
         operation.timeout = .seconds(5)
         operation.start()

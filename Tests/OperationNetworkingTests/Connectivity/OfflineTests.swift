@@ -14,8 +14,13 @@ import Testing
 /// Tests operations while the network is gone, against a real server.
 @Suite(.timeLimit(.minutes(1)))
 struct OfflineTests {
+    private let bench: OfflineBench
+
+    init() throws {
+        bench = try OfflineBench()
+    }
+
     @Test func `66: an operation that starts offline waits, and is sent once when the network is there`() async throws {
-        let bench = try OfflineBench()
         do {
             let operation = bench.operation()
             operation.start()
@@ -34,7 +39,6 @@ struct OfflineTests {
     }
 
     @Test func `the hooks run again when the network is back`() async throws {
-        let bench = try OfflineBench()
         let operation = Stamped(bench)
         operation.offline = bench.policy()
         operation.start()
@@ -45,7 +49,6 @@ struct OfflineTests {
     }
 
     @Test func `a request that is refused while offline is sent again when the network is back`() async throws {
-        let bench = try OfflineBench()
         let port = bench.bench.server.port, url = bench.bench.server.url("/")
         bench.network.write(.satisfied)
         let operation = bench.operation("POST", body: .data(Data("x".utf8)), at: url) { $0.beforeSending = .send }
@@ -53,8 +56,7 @@ struct OfflineTests {
         await bench.bench.server.stopped()
         operation.start()
         await bench.waits(operation)
-        var options = LoopbackServer.Options()
-        options.addresses = [.ipv4(port: port)]
+        let options = with(LoopbackServer.Options()) { $0.addresses = [.ipv4(port: port)] }
         let server = try LoopbackServer(options)
         server.route("POST", "/") { _ in .text("here again") }
         bench.comeBack()
@@ -63,15 +65,13 @@ struct OfflineTests {
     }
 
     @Test func `a connection that is lost within the body does not count as an attempt of retry`() async throws {
-        let bench = try OfflineBench()
         bench.bench.server.route("GET", "/") { request in
             guard request.number == 0 else { return .text("whole") }
             return LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("Hello"), .stallForever)
         }
         bench.network.write(.satisfied)
         let operation = bench.operation()
-        var retry = Retry(budget: RetryBudget(clock: bench.clock))
-        retry.policy.maximumAttempts = 1
+        let retry = with(Retry(budget: RetryBudget(clock: bench.clock))) { $0.policy.maximumAttempts = 1 }
         operation.retry = retry
         operation.start()
         while operation.downloadProgress.completedBytes == 0 { await Task.yield() }
@@ -116,7 +116,6 @@ struct OfflineTests {
     }
 
     @Test func `after a one-shot body was sent, the operation does not wait, and the error says why`() async throws {
-        let bench = try OfflineBench()
         let network = bench.network
         bench.bench.server.route("PUT", "/") { _ in
             network.write(.unsatisfied)
@@ -129,7 +128,6 @@ struct OfflineTests {
     }
 
     @Test func `a failure that is unrelated to the network does not make the operation wait`() async throws {
-        let bench = try OfflineBench()
         bench.bench.server.route("GET", "/") { _ in .status(500) }
         #expect(await failure(of: bench.operation { $0.beforeSending = .send })?.status == 500)
         bench.network.write(.satisfied)
@@ -139,7 +137,6 @@ struct OfflineTests {
     }
 
     @Test func `requests to this machine do not wait for the network by default`() async throws {
-        let bench = try OfflineBench()
         let operation = bench.operation { $0.concerns = OfflinePolicy().concerns }
         #expect(try await operation.run() == "Hello 0")
         for (text, stays) in [
@@ -156,7 +153,6 @@ struct OfflineTests {
     // Queues.
 
     @Test func `waiting operations free their slots, and explain names the reason`() async throws {
-        let bench = try OfflineBench()
         let queue = QueueManager("api", width: 1)
         let operations = (0..<3).map { _ in bench.operation() }
         for operation in operations { try queue.add(operation) }
@@ -233,7 +229,6 @@ struct OfflineTests {
     }
 
     @Test func `all operations of a base get its offline policy`() async throws {
-        let bench = try OfflineBench()
         var base = NetworkBase(bench.bench.server.url("/"))
         base.session = bench.bench.session
         base.offline = bench.policy { $0.mostWaits = 7 }
@@ -256,10 +251,7 @@ private final class Stamped: NetworkDataOperation<Data>, @unchecked Sendable {
 
     override func prepareRequest(_ request: URLRequest) throws -> URLRequest {
         var request = request
-        let present = number.withLock { number in
-            number += 1
-            return number
-        }
+        let present = number.next()
         request.setValue("\(present)", forHTTPHeaderField: "X-Number")
         return request
     }

@@ -95,10 +95,8 @@ struct ProbeMachineTests {
     @Test(arguments: [-5, .nan, 1e300, -.infinity] as [Double])
     func `an invalid value of chance is limited to the valid range`(chance: Double) {
         var machine = asking()
-        guard case .wait(let pause, _) = machine.ended(1, .answer(.reached), of: probe, chance: chance) else {
-            Issue.record("The machine does not wait.")
-            return
-        }
+        guard case .wait(let pause, _) = machine.ended(1, .answer(.reached), of: probe, chance: chance)
+        else { return unmet("The machine does not wait.") }
         #expect(pause >= .seconds(60) && pause < .seconds(67))
     }
 

@@ -11,6 +11,12 @@ import Testing
 /// Tests probes of a server that show whether the network is there.
 @Suite(.timeLimit(.minutes(1)))
 struct ProbeMonitorTests {
+    private let server: LoopbackServer
+
+    init() throws {
+        server = try LoopbackServer()
+    }
+
     private let clock = ManualClock()
 
     private func probe(_ server: LoopbackServer, _ change: (inout NetworkProbe) -> Void = { _ in }) -> NetworkProbe {
@@ -32,7 +38,6 @@ struct ProbeMonitorTests {
     }
 
     @Test func `the expected response means that there is a network, and the probe is repeated later`() async throws {
-        let server = try LoopbackServer()
         server.route("HEAD", "/probe") { _ in .status(204) }
         let monitor = monitor(probe(server))
         #expect(await wait(monitor) { $0.status != .unknown } == .satisfied)
@@ -59,7 +64,6 @@ struct ProbeMonitorTests {
     }
 
     @Test func `a missing or late response means that there is no network, and the pauses grow`() async throws {
-        let server = try LoopbackServer()
         server.route("HEAD", "/probe") { $0.number == 0 ? .silence : .reset }
         let monitor = monitor(probe(server))
         _ = await server.heads(atLeast: 1)
@@ -77,7 +81,6 @@ struct ProbeMonitorTests {
     private var timeLeft: Duration? { clock.nextDue.map { clock.now.duration(to: $0) } }
 
     @Test func `asking during a probe cancels the old one, and the new one has its own time limit`() async throws {
-        let server = try LoopbackServer()
         server.route("HEAD", "/probe") { _ in .silence }
         let monitor = monitor(probe(server))
         _ = await server.heads(atLeast: 1)
@@ -103,8 +106,7 @@ struct ProbeMonitorTests {
     func `failures with other causes say nothing about the network`(code: NetworkError.Code) async throws {
         let session = StubSession()
         session.route(nil, "/*") { _ in .failure(code) }
-        var probe = NetworkProbe(try #require(URL(string: "http://example.com/probe")))
-        probe.chance = { 0.5 }
+        let probe = with(NetworkProbe(try #require(URL(string: "http://example.com/probe")))) { $0.chance = { 0.5 } }
         let monitor = ProbeMonitor(probe, session: session, clock: clock)
         for _ in 0..<3 {
             while timeLeft != .seconds(63) { await Task.yield() }
@@ -114,7 +116,6 @@ struct ProbeMonitorTests {
     }
 
     @Test func `an error of the server says nothing about the network`() async throws {
-        let server = try LoopbackServer()
         server.route("HEAD", "/probe") { _ in .status(500) }
         let told = EventRecorder<Connectivity>()
         let monitor = monitor(probe(server))
@@ -126,7 +127,6 @@ struct ProbeMonitorTests {
     }
 
     @Test func `a released monitor sends no more probes`() async throws {
-        let server = try LoopbackServer()
         server.route("HEAD", "/probe") { _ in .status(204) }
         do {
             let monitor = monitor(probe(server))
@@ -139,7 +139,6 @@ struct ProbeMonitorTests {
     }
 
     @Test func `a probe is sent as soon as there is a path, and not before`() async throws {
-        let server = try LoopbackServer()
         server.route("HEAD", "/probe") { _ in .status(204) }
         let path = ManualConnectivity(.unsatisfied)
         let both = CombinedConnectivity(path: path, probe: monitor(probe(server)))
@@ -162,7 +161,6 @@ struct ProbeMonitorTests {
     }
 
     @Test func `the result for one interface does not apply to the next interface`() async throws {
-        let server = try LoopbackServer()
         server.route("HEAD", "/probe") { $0.number == 0 ? .status(511) : .status(204) }
         let path = ManualConnectivity(Connectivity(.satisfied, interfaces: [.wifi]))
         let probe = monitor(probe(server))
@@ -178,8 +176,7 @@ struct ProbeMonitorTests {
     @Test func `a path whose cost changes all the time is still found to be dead`() async throws {
         let session = StubSession()
         session.route(nil, "/*") { _ in .status(204).after(Gate()) }
-        var probe = NetworkProbe(try #require(URL(string: "http://example.com/probe")))
-        probe.chance = { 0.5 }
+        let probe = with(NetworkProbe(try #require(URL(string: "http://example.com/probe")))) { $0.chance = { 0.5 } }
         let path = ManualConnectivity(Connectivity(.satisfied, interfaces: [.wifi], isExpensive: false))
         let both = CombinedConnectivity(path: path, probe: ProbeMonitor(probe, session: session, clock: clock))
         for round in 0..<10 {
@@ -194,7 +191,6 @@ struct ProbeMonitorTests {
     }
 
     @Test func `a path that comes and goes causes a probe once in a while, and not each time`() async throws {
-        let server = try LoopbackServer()
         server.route("HEAD", "/probe") { _ in .status(204) }
         let path = ManualConnectivity(.satisfied)
         let both = CombinedConnectivity(path: path, probe: monitor(probe(server)))

@@ -9,6 +9,12 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct DownloadCancellationTests {
+    private let bench: DownloadBench
+
+    init() throws {
+        bench = try DownloadBench()
+    }
+
     @Test func `a download that is canceled halfway keeps its partial file only if keepsPart is true`() async throws {
         for keeps in [true, false] {
             let bench = try DownloadBench()
@@ -18,8 +24,7 @@ struct DownloadCancellationTests {
                     .head(200, ["Content-Length": "900000", "ETag": "\"one\""]),
                     .send(TestPattern.bytes(count: 300_000)), .stall(until: gate))
             }
-            var options = DownloadOptions()
-            options.keepsPart = keeps
+            let options = with(DownloadOptions()) { $0.keepsPart = keeps }
             let conclusion = try await bench.download(to: .file(bench.url("new/file")), options: options) {
                 progress, run in
                 if progress.received == 300_000 { run?.cancel() }
@@ -36,7 +41,6 @@ struct DownloadCancellationTests {
     }
 
     @Test func `a canceled download does not wait for the disk, and the next one uses all its bytes`() async throws {
-        let bench = try DownloadBench()
         bench.server.route("GET", "/file") { _ in
             LoopbackAnswer(
                 .head(200, ["Content-Length": "900000", "ETag": "\"one\""]),
@@ -71,7 +75,6 @@ struct DownloadCancellationTests {
     }
 
     @Test func `a download that waits for a destination in use can be canceled`() async throws {
-        let bench = try DownloadBench()
         let gate = Gate()
         let whole = DownloadBench.resource()
         bench.server.route("GET", "/file") { whole.answer(to: $0).after(gate) }
@@ -130,7 +133,6 @@ struct DownloadCancellationTests {
     }
 
     @Test func `canceled while its checksum is computed, a download stops and keeps its partial file`() async throws {
-        let bench = try DownloadBench()
         try await bench.leavePart()
         try Data("old".utf8).write(to: bench.url("file"))
         let (conclusion, laterCalls) = try await cancelled(at: .read, bench, options)
@@ -157,7 +159,6 @@ struct DownloadCancellationTests {
     }
 
     @Test func `canceled while a rejected response is checked, a download reports just that`() async throws {
-        let bench = try DownloadBench()
         bench.server.route("GET", "/file") { _ in .text("none", status: 404) }
         let (judging, judges) = (Gate(), Gate())
         let download = Download(to: .file(bench.url("file"))) { _ in

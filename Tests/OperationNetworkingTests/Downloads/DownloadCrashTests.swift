@@ -17,8 +17,7 @@
             let seed = Rounds.firstSeed
             var generator = SeededGenerator(seed: seed)
             // The system's buffers are small, because a killed program has not received their content.
-            var serverOptions = LoopbackServer.Options()
-            serverOptions.sendBufferSize = 64 << 10
+            let serverOptions = with(LoopbackServer.Options()) { $0.sendBufferSize = 64 << 10 }
             let bench = try DownloadBench(.curl, serverOptions)
             bench.serve(LoopbackResource(.pattern(count: Self.size), etag: "\"one\""))
             let counter = bench.url("counter")

@@ -9,8 +9,13 @@ import Testing
 
 @Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct DownloadFaultTests {
+    private let bench: DownloadBench
+
+    init() throws {
+        bench = try DownloadBench()
+    }
+
     @Test func `a disk that is slower than the server pauses the transfer`() async throws {
-        let bench = try DownloadBench()
         bench.serve(LoopbackResource(.pattern(count: 64 << 20), etag: "\"one\""))
         let (reached, gate) = (Gate(), Gate())
         let isFirst = Locked(true)
@@ -48,8 +53,7 @@ struct DownloadFaultTests {
                     }
                     return index == failing ? .fail(number) : .proceed
                 }
-                var options = DownloadOptions()
-                options.existingItem = .replace
+                let options = with(DownloadOptions()) { $0.existingItem = .replace }
                 let conclusion = try await bench.download(to: .file(bench.url("file")), options: options, files: files)
                 let bytes = bench.bytes("file")
                 if conclusion.file == nil {
@@ -68,7 +72,6 @@ struct DownloadFaultTests {
 
     @Test func `a download of one gibibyte to disk needs little memory`() async throws {
         guard Rounds.isSoak else { return }
-        let bench = try DownloadBench()
         bench.serve(LoopbackResource(.pattern(count: 1 << 30), etag: "\"one\""))
         let before = ResidentMemory.bytes
         let peak = Locked(0)
@@ -86,7 +89,6 @@ struct DownloadFaultTests {
     }
 
     @Test func `if the destination is taken meanwhile, no received byte is lost`() async throws {
-        let bench = try DownloadBench()
         let gate = Gate()
         let bytes = TestPattern.bytes(count: DownloadBench.size)
         bench.server.route("GET", "/file") { _ in
@@ -111,7 +113,6 @@ struct DownloadFaultTests {
     }
 
     @Test func `if the file name is taken, a resumed download fails early and loses no bytes`() async throws {
-        let bench = try DownloadBench()
         try FileManager.default.createDirectory(at: bench.url("in"), withIntermediateDirectories: true)
         try await bench.leavePart(to: .folder(bench.url("in")))
         let part = try #require(bench.names("in").first { $0.hasSuffix(".part") })
@@ -154,12 +155,10 @@ struct DownloadFaultTests {
 
     @Test(arguments: [EACCES, EROFS, EIO])
     func `a file that cannot be moved to its destination stays as a partial file`(number: Int32) async throws {
-        let bench = try DownloadBench()
         let conclusion = try await failing(number, at: .rename, bench)
         #expect(conclusion.error?.code == .fileUnwritable, "\(conclusion)")
         #expect(bench.bytes("file") == Array("old".utf8))
-        var options = DownloadOptions()
-        options.existingItem = .replace
+        let options = with(DownloadOptions()) { $0.existingItem = .replace }
         let next = try await bench.download(to: .file(bench.url("file")), options: options)
         #expect(next.file?.resumedBytes == Int64(DownloadBench.size - 1))
         #expect(bench.holds("file"))
@@ -211,7 +210,6 @@ struct DownloadFaultTests {
 
     /// Row 77 of the fault catalogue.
     @Test func `a full disk at the last step leaves only the old file`() async throws {
-        let bench = try DownloadBench()
         let conclusion = try await failing(ENOSPC, at: .rename, bench)
         #expect(conclusion.error?.code == .diskFull, "\(conclusion)")
         #expect(bench.bytes("file") == Array("old".utf8))
@@ -220,7 +218,6 @@ struct DownloadFaultTests {
 
     /// Row 78 of the fault catalogue.
     @Test func `bytes that could not be synchronized are an error, and no download resumes from them`() async throws {
-        let bench = try DownloadBench()
         let conclusion = try await failing(EIO, at: .synchronize, bench)
         #expect(conclusion.error?.code == .fileUnwritable, "\(conclusion)")
         #expect(bench.bytes("file") == Array("old".utf8))
@@ -231,7 +228,6 @@ struct DownloadFaultTests {
     @Test(arguments: [true, false])
     func `a wrong checksum is an error, is not tried again, and deletes the partial file`(continues: Bool) async throws
     {
-        let bench = try DownloadBench()
         if continues { try await bench.leavePart() } else { bench.serve(DownloadBench.resource()) }
         let before = bench.server.counts.heads
         var options = DownloadOptions()

@@ -7,7 +7,8 @@ import Testing
 @testable import OperationNetworking
 
 @Suite(.timeLimit(.minutes(3)))
-struct DownloadInboxTests {
+final class DownloadInboxTests {
+    private var inbox = DownloadInbox()
     private func take(_ inbox: inout DownloadInbox) -> DownloadInbox.Batch? { inbox.take([]) }
 
     private func settle(_ inbox: inout DownloadInbox) -> Bool { inbox.settle() }
@@ -20,7 +21,6 @@ struct DownloadInboxTests {
     private func put(_ head: ResponseHead, _ inbox: inout DownloadInbox) -> DownloadInbox.Need { inbox.put(head) }
 
     @Test func `a few bytes are processed at the end of the turn, and a full portion immediately`() {
-        var inbox = DownloadInbox()
         #expect(put(DownloadInbox.portion - 1, &inbox) == .soon)
         #expect(put(1, &inbox) == .now)
         #expect(put(10, &inbox) == .none)
@@ -30,7 +30,6 @@ struct DownloadInboxTests {
     }
 
     @Test func `headers wait for the end of the turn, so that a small response is processed as a whole`() {
-        var inbox = DownloadInbox()
         let head = ResponseHead(url: URL(filePath: "/"), status: 200)
         #expect(put(head, &inbox) == .soon)
         #expect(put(10, &inbox) == .soon)
@@ -51,7 +50,6 @@ struct DownloadInboxTests {
     }
 
     @Test func `deferred bytes are processed once`() {
-        var inbox = DownloadInbox()
         #expect(put(10, &inbox) == .soon)
         #expect(settle(&inbox))
         #expect(!settle(&inbox))
@@ -67,14 +65,12 @@ struct DownloadInboxTests {
     }
 
     @Test func `a transfer is held when the inbox is full, and resumes when the inbox is emptied`() {
-        var inbox = DownloadInbox()
         #expect(put(DownloadInbox.capacity, &inbox) == .now)
         #expect(take(&inbox)?.proceeds == true)
         #expect(take(&inbox) == nil)
     }
 
     @Test func `a receiver that drops bytes is not woken for them, but only to hold the transfer`() {
-        var inbox = DownloadInbox()
         inbox.dropBytes()
         #expect(put(DownloadInbox.capacity, &inbox) == .none)
         let need = [UInt8]([1]).withUnsafeBytes { inbox.put($0, isHeld: true) }

@@ -61,7 +61,7 @@ struct DownloadMachineTests {
                 #expect(action == .leave)
                 continue
             }
-            guard case .begin(let metadata) = action else { return #expect(Bool(false), "\(action)") }
+            guard case .begin(let metadata) = action else { return unmet("\(action)") }
             #expect(metadata.total == 4 && metadata.validator == nil)
         }
     }
@@ -70,7 +70,7 @@ struct DownloadMachineTests {
         var (machine, _) = asking(part)
         let action = machine.receive(
             try head(206, ["Content-Range": "bytes 40-99/100", "Content-Length": "60", "ETag": "\"a\""]))
-        guard case .resume(from: 40, let metadata) = action else { return #expect(Bool(false), "\(action)") }
+        guard case .resume(from: 40, let metadata) = action else { return unmet("\(action)") }
         #expect(metadata.total == 100)
         #expect(machine.receive(count: 59) == .success(59))
         #expect(machine.receive(count: 1) == .success(1))
@@ -160,7 +160,7 @@ struct DownloadMachineTests {
             let end = machine.end(nil)
             if end == .askForRest, piece < 1000 { continue }
             if size == 1 {
-                guard case .keep(let error) = end else { return #expect(Bool(false), "\(end)") }
+                guard case .keep(let error) = end else { return unmet("\(end)") }
                 #expect(error.code == .invalidResponse && piece == 101)
             } else {
                 #expect(end == .finish(length: Int64(total), isLengthKnown: true))
@@ -172,7 +172,7 @@ struct DownloadMachineTests {
     @Test func `a complete response instead of the rest starts again`() throws {
         var (machine, _) = asking(part)
         let action = machine.receive(try head(200, ["Content-Length": "7", "ETag": "\"b\""]))
-        guard case .begin(let metadata) = action else { return #expect(Bool(false), "\(action)") }
+        guard case .begin(let metadata) = action else { return unmet("\(action)") }
         #expect(metadata.validator == .entityTag("\"b\""))
         #expect(metadata.total == 7)
         #expect(machine.receive(count: 7) == .success(7))

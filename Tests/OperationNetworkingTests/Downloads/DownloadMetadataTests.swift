@@ -19,8 +19,7 @@ struct DownloadMetadataTests {
             return .proceed
         }
         bench.serve(DownloadBench.resource(10_000))
-        var options = DownloadOptions()
-        options.isDurable = isDurable
+        let options = with(DownloadOptions()) { $0.isDurable = isDurable }
         let conclusion = try await bench.download(to: .folder(bench.folder), options: options, files: files)
         #expect(conclusion.file != nil && bench.holds("file", size: 10_000))
         #expect(bench.names() == ["file"])

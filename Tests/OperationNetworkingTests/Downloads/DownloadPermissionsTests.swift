@@ -4,7 +4,6 @@
 import Foundation
 import OperationCore
 import OperationNetworking
-import OperationTestKit
 import Testing
 
 @Suite(.timeLimit(.minutes(3)))
@@ -24,8 +23,7 @@ struct DownloadPermissionsTests {
         permissions: Int
     ) async throws {
         let bench = try DownloadBench()
-        var options = DownloadOptions()
-        options.permissions = UInt16(permissions)
+        let options = with(DownloadOptions()) { $0.permissions = UInt16(permissions) }
         try await bench.leavePart(options: options)
         for url in [bench.partURL, bench.metadataURL] {
             #expect(bench.permissions(try #require(url).lastPathComponent) == 0o600)

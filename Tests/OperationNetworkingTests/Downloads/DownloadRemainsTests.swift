@@ -44,8 +44,7 @@ struct DownloadRemainsTests {
             #expect(bench.names().count == 2)
             #expect(try !DownloadDestination.file(bench.url("other")).removePart(of: url))
             #expect(try !folder.removePart(of: bench.server.url("/other")))
-            var keyed = DownloadOptions()
-            keyed.resumeKey = "key"
+            let keyed = with(DownloadOptions()) { $0.resumeKey = "key" }
             #expect(try !folder.removePart(of: url, options: keyed))
             #expect(bench.names().count == 2)
             #expect(try destination.removePart(of: url))

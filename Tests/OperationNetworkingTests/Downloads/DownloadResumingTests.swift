@@ -9,8 +9,13 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct DownloadResumingTests {
+    private let bench: DownloadBench
+
+    init() throws {
+        bench = try DownloadBench()
+    }
+
     @Test func `an interrupted download resumes from its bytes`() async throws {
-        let bench = try DownloadBench()
         let resource = DownloadBench.resource()
         let file = try await bench.resumed(first: resource, then: { resource.answer(to: $0) }).file
         let offset = try #require(file?.resumedBytes)
@@ -39,7 +44,6 @@ struct DownloadResumingTests {
 
     @Test(arguments: ["W/\"one\"", nil])
     func `without a strong validator, nothing is kept and the download starts again`(etag: String?) async throws {
-        let bench = try DownloadBench()
         let resource = DownloadBench.resource(etag: etag)
         let file = try await bench.resumed(first: resource, then: { resource.answer(to: $0) }).file
         #expect(file?.resumedBytes == 0)
@@ -48,7 +52,6 @@ struct DownloadResumingTests {
     }
 
     @Test func `a file that changed on the server is downloaded again and never mixed`() async throws {
-        let bench = try DownloadBench()
         let new = DownloadBench.resource(700_000, from: 5, etag: "\"two\"")
         let file = try await bench.resumed(first: DownloadBench.resource(), then: { new.answer(to: $0) }).file
         #expect(file?.resumedBytes == 0)
@@ -58,9 +61,7 @@ struct DownloadResumingTests {
     }
 
     @Test func `a server that does not support ranges sends the complete file`() async throws {
-        let bench = try DownloadBench()
-        var whole = DownloadBench.resource()
-        whole.acceptsRanges = false
+        let whole = with(DownloadBench.resource()) { $0.acceptsRanges = false }
         let served = whole
         let file = try await bench.resumed(first: DownloadBench.resource(), then: { served.answer(to: $0) }).file
         #expect(file?.resumedBytes == 0)
@@ -72,7 +73,6 @@ struct DownloadResumingTests {
         nil,
     ])
     func `a 206 response that does not match leads to one request for the complete file`(range: String?) async throws {
-        let bench = try DownloadBench()
         let whole = DownloadBench.resource()
         let file = try await bench.resumed(
             first: whole,
@@ -89,7 +89,6 @@ struct DownloadResumingTests {
     }
 
     @Test func `after a refused range, the download starts again because the file is a different one`() async throws {
-        let bench = try DownloadBench()
         let small = DownloadBench.resource(1000, etag: "\"two\"")
         let file = try await bench.resumed(
             first: DownloadBench.resource(),
@@ -103,7 +102,6 @@ struct DownloadResumingTests {
     }
 
     @Test func `a server that sends small pieces is asked for each of them`() async throws {
-        let bench = try DownloadBench()
         let bytes = TestPattern.bytes(count: DownloadBench.size)
         let file = try await bench.resumed(
             first: DownloadBench.resource(),
@@ -127,10 +125,9 @@ struct DownloadResumingTests {
     }
 
     @Test func `a response that is not the file keeps the partial file`() async throws {
-        let bench = try DownloadBench()
         let whole = DownloadBench.resource()
         let conclusion = try await bench.resumed(first: whole, then: { _ in .text("busy", status: 503) })
-        guard case .answered(let head, let body) = conclusion else { return #expect(Bool(false), "\(conclusion)") }
+        guard case .answered(let head, let body) = conclusion else { return unmet("\(conclusion)") }
         #expect(head.status == 503)
         #expect(body == Array("busy".utf8))
         #expect(bench.names().count == 2)
@@ -139,12 +136,11 @@ struct DownloadResumingTests {
         #expect((file?.resumedBytes ?? 0) > 0)
         #expect(bench.bytes("file").map { TestPattern.matches($0) && $0.count == DownloadBench.size } == true)
         let missing = try await bench.download("/none", to: .file(bench.url("other/none")))
-        guard case .answered = missing else { return #expect(Bool(false), "\(missing)") }
+        guard case .answered = missing else { return unmet("\(missing)") }
         #expect(bench.names() == ["file"])
     }
 
     @Test func `a download object can resume its temporary file`() async throws {
-        let bench = try DownloadBench()
         let whole = DownloadBench.resource()
         bench.server.route("GET", "/file") { request in
             request["Range"] == nil ? whole.answer(to: request).cut(at: 400_000) : whole.answer(to: request)
@@ -172,8 +168,7 @@ struct DownloadResumingTests {
         for key in [nil, "the film"] {
             let bench = try DownloadBench()
             let whole = DownloadBench.resource()
-            var options = DownloadOptions()
-            options.resumeKey = key
+            let options = with(DownloadOptions()) { $0.resumeKey = key }
             bench.server.route("GET", "/file") { request in
                 request.query == "sign=1" ? whole.answer(to: request).cut(at: 400_000) : whole.answer(to: request)
             }
@@ -203,7 +198,6 @@ struct DownloadResumingTests {
     }
 
     @Test func `metadata without its partial file is never combined with the bytes of another version`() async throws {
-        let bench = try DownloadBench()
         let old = DownloadBench.resource()
         try await bench.leavePart(of: old)
         // This happens if the process is killed after the final rename, or if another program removes large files.
@@ -241,7 +235,6 @@ struct DownloadResumingTests {
     }
 
     @Test func `bytes after the synchronized length are never used`() async throws {
-        let bench = try DownloadBench()
         let bytes = TestPattern.bytes(count: 400_000)
         // The length of the body is unknown, so all bytes may have arrived.
         bench.server.route("GET", "/file") { _ in

@@ -9,6 +9,12 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct DownloadSafetyTests {
+    private let bench: DownloadBench
+
+    init() throws {
+        bench = try DownloadBench()
+    }
+
     @Test(arguments: [
         ("attachment; filename=\"report.pdf\"", "report.pdf"), ("attachment; filename=\"../../evil\"", "evil"),
         ("attachment; filename*=UTF-8''..%2F..%2Fevil", "evil"), ("attachment; filename=\"/etc/passwd\"", "passwd"),
@@ -16,7 +22,6 @@ struct DownloadSafetyTests {
         ("attachment; filename*=UTF-8''%00; filename=\"..\\\\x\"", "file"), ("", "file"),
     ])
     func `a file gets its name from the server, and never leaves its folder`(field: String, name: String) async throws {
-        let bench = try DownloadBench()
         let resource = DownloadBench.resource(1000)
         bench.server.route("GET", "/file") { resource.answer(to: $0).with("Content-Disposition", field) }
         try FileManager.default.createDirectory(at: bench.url("in/ner"), withIntermediateDirectories: true)
@@ -57,7 +62,6 @@ struct DownloadSafetyTests {
     }
 
     @Test func `links with the names of the metadata files are neither read nor written through`() async throws {
-        let bench = try DownloadBench()
         let whole = DownloadBench.resource()
         bench.server.route("GET", "/file") { whole.answer(to: $0).cut(at: 100_000) }
         _ = try await bench.download(to: .file(bench.url("file")))
@@ -77,7 +81,6 @@ struct DownloadSafetyTests {
 
     @Test(arguments: [true, false])
     func `a file that replaced the partial file is neither moved nor removed`(fails: Bool) async throws {
-        let bench = try DownloadBench()
         let (half, gate) = (Gate(), Gate())
         let bytes = TestPattern.bytes(count: DownloadBench.size)
         bench.server.route("GET", "/file") { _ in
@@ -104,7 +107,6 @@ struct DownloadSafetyTests {
 
     @Test(arguments: Untrusted.allCases)
     func `a partial file or metadata that others could have written is not resumed`(untrusted: Untrusted) async throws {
-        let bench = try DownloadBench()
         try await bench.leavePart()
         let (part, metadata) = (try #require(bench.partURL), try #require(bench.metadataURL))
         // A user with write access to the partial file may have it open.
@@ -149,7 +151,6 @@ struct DownloadSafetyTests {
         (".bashrc", "bashrc"), ("a\u{0}b", "b"),
     ])
     func `a file name from the metadata is cleaned like one from the server`(given: String, name: String) async throws {
-        let bench = try DownloadBench()
         try FileManager.default.createDirectory(at: bench.url("in/a"), withIntermediateDirectories: true)
         try await bench.leavePart(to: .folder(bench.url("in")))
         try changeMetadata(bench, in: "in") { $0.fileName = given }
@@ -164,7 +165,6 @@ struct DownloadSafetyTests {
 
     @Test(arguments: [DownloadValidator.entityTag("\"a\nX: b\""), .entityTag("W/\"a\""), .date("a\r\nX: b")])
     func `metadata with an invalid validator is not used to resume`(validator: DownloadValidator) async throws {
-        let bench = try DownloadBench()
         try await bench.leavePart()
         try changeMetadata(bench, in: "") { $0.validator = validator }
         let conclusion = try await bench.download(to: .file(bench.url("file")))
@@ -177,8 +177,7 @@ struct DownloadSafetyTests {
         let bench = try DownloadBench(serving: DownloadBench.resource())
         let stop = StoppedCall(at: .claim)
         stop.arm()
-        var options = DownloadOptions()
-        options.existingItem = .replace
+        let options = with(DownloadOptions()) { $0.existingItem = .replace }
         let slow = try bench.start(to: .file(bench.url("file")), options: options, files: stop.files)
         await stop.reached.passage()
         // The slow download finds the partial file that the other download created and then completed.
@@ -197,8 +196,7 @@ struct DownloadSafetyTests {
 
     @Test func `the metadata of a download that begins right after another one is not removed`() async throws {
         let bench = try DownloadBench(serving: DownloadBench.resource())
-        var options = DownloadOptions()
-        options.existingItem = .replace
+        let options = with(DownloadOptions()) { $0.existingItem = .replace }
         let (renamed, ended, continues) = (Gate(), Gate(), Gate())
         let files = FileSystem { call in
             // The call after the final rename.

@@ -42,7 +42,7 @@ struct DownloadSteeringTests {
             while advance(&model, &generator) {
                 #expect(model.settlers.filter(\.isBusy).count <= 1, "seed \(seed)")
             }
-            guard let task = model.tasks.last else { return #expect(Bool(false), "no task; seed \(seed)") }
+            guard let task = model.tasks.last else { return unmet("no task; seed \(seed)") }
             #expect(model.runs[ObjectIdentifier(task)] ?? false == model.wanted, "seed \(seed)")
         }
     }

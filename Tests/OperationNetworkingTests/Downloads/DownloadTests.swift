@@ -52,8 +52,7 @@ struct DownloadTests {
         let bench = try DownloadBench(serving: DownloadBench.resource())
         try Data("victim".utf8).write(to: bench.url("victim"))
         try FileManager.default.createSymbolicLink(at: bench.url("file"), withDestinationURL: bench.url("victim"))
-        var options = DownloadOptions()
-        options.existingItem = .replace
+        let options = with(DownloadOptions()) { $0.existingItem = .replace }
         #expect(try await bench.download(to: .file(bench.url("file")), options: options).file != nil)
         #expect(bench.bytes("victim") == Array("victim".utf8))
         #expect(bench.bytes("file")?.count == DownloadBench.size)

@@ -1,7 +1,6 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-import Dispatch
 import Foundation
 import OperationCore
 import OperationNetworking
@@ -72,8 +71,7 @@ struct DownloadThreadsTests {
         first.downloadOptions.isDurable = false
         first.start()
         await evaluating.passage()
-        var options = DownloadOptions()
-        options.existingItem = .replace
+        let options = with(DownloadOptions()) { $0.existingItem = .replace }
         #expect(try await bench.download(to: .file(bench.url("file")), options: options).file != nil)
         gate.open()
         #expect(try await first.value == 1)

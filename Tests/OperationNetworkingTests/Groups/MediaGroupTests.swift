@@ -1,7 +1,6 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-import Dispatch
 import Foundation
 import OperationNetworking
 import OperationTestKit
@@ -93,10 +92,8 @@ struct MediaGroupTests {
         server.route("/albums/5/songs") { _ in .status(404) }
         let group = media.everything(of: "ada")
         await group.ended { group.start() }
-        guard case .failed(let failure) = group.outcome?.error?.root?.failure else {
-            Issue.record("\(String(describing: group.outcome))")
-            return
-        }
+        guard case .failed(let failure) = group.outcome?.error?.root?.failure
+        else { return unmet("\(String(describing: group.outcome))") }
         let error = failure as? NetworkError
         #expect(error?.status == 404 && "\(String(describing: error?.request))".contains("albums/5/songs"))
         try await checkNothingMoreIsSent()

@@ -2,7 +2,6 @@
 // See LICENSE in the repository's root.
 
 #if OPERATIONKIT_LIBCURL
-    import Dispatch
     import Foundation
     import OperationCore
     import OperationNetworking
@@ -24,6 +23,16 @@
             configuration.cache = HTTPCache(folder: folder.url)
             change(&configuration)
             return ExchangeSession(over: transport, configuration: configuration)
+        }
+
+        /// A session whose cache has the fresh response `body` for `/a`.
+        private func sessionWithBody(_ change: (inout ExchangeConfiguration) -> Void = { _ in }) async throws
+            -> ExchangeSession
+        {
+            server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
+            let session = session(change)
+            _ = try await session.fetch(server.url("/a"))
+            return session
         }
 
         /// The number of bodies that are open for reading, after all earlier work of the cache.
@@ -52,9 +61,7 @@
         }
 
         @Test func `a held task that is released while it reads from the cache leaves no file open`() async throws {
-            server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
-            let session = session()
-            _ = try await session.fetch(server.url("/a"))
+            let session = try await sessionWithBody()
             let probe = ExchangeProbe(whenHead: { $0.hold() })
             var task: (any NetworkTask)? = session.makeTask(
                 with: try NetworkRequest(url: server.url("/a")), receiver: probe)
@@ -67,10 +74,8 @@
         }
 
         @Test func `a deadline ends a held task that was released while it reads from the cache`() async throws {
-            server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
             let clock = ManualClock()
-            let session = session { ($0.deadline, $0.clock) = (.seconds(10), clock) }
-            _ = try await session.fetch(server.url("/a"))
+            let session = try await sessionWithBody { ($0.deadline, $0.clock) = (.seconds(10), clock) }
             let probe = ExchangeProbe(whenHead: { $0.hold() })
             session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe).resume()
             await probe.headArrived()
@@ -83,17 +88,10 @@
         }
 
         @Test func `a suspended exchange does not deliver the headers of a cached response`() async throws {
-            server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
-            let session = session()
-            _ = try await session.fetch(server.url("/a"))
+            let session = try await sessionWithBody()
             let probe = ExchangeProbe()
             let task = session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
-            // The cache is busy until the exchange is suspended.
-            let goOn = DispatchSemaphore(value: 0)
-            session.configuration.cache?.perform { _, _ in goOn.wait() }
-            task.resume()
-            task.suspend()
-            goOn.signal()
+            session.startSuspended(task)
             #expect(await readers(session) == 1)
             #expect(probe.seen.heads.isEmpty && probe.seen.ends.isEmpty)
             task.hold()
@@ -107,16 +105,10 @@
         }
 
         @Test func `a task canceled while suspended with cached headers leaves no file open`() async throws {
-            server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
-            let session = session()
-            _ = try await session.fetch(server.url("/a"))
+            let session = try await sessionWithBody()
             let probe = ExchangeProbe()
             let task = session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
-            let goOn = DispatchSemaphore(value: 0)
-            session.configuration.cache?.perform { _, _ in goOn.wait() }
-            task.resume()
-            task.suspend()
-            goOn.signal()
+            session.startSuspended(task)
             #expect(await readers(session) == 1)
             task.cancel()
             let seen = await probe.ended()

@@ -31,6 +31,14 @@
             return ExchangeSession(over: transport, configuration: configuration)
         }
 
+        /// A session whose cache has the fresh response `body` for `/a`.
+        private func sessionWithBody() async throws -> ExchangeSession {
+            server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
+            let session = session()
+            _ = try await session.fetch(server.url("/a"))
+            return session
+        }
+
         private func count() -> Int { server.requests.count }
 
         @Test func `a fresh response is served without a request, also by a new session`() async throws {
@@ -183,7 +191,7 @@
         @Test func `a response is revalidated once in the background while it is served stale`() async throws {
             let number = Locked(0)
             server.route("/a") { _ in
-                .text("\(number.withLock { $0 += 1; return $0 })").with(
+                .text("\(number.next())").with(
                     "Cache-Control", "max-age=10, stale-while-revalidate=60"
                 )
                 .with("ETag", "\"\(UUID())\"")
@@ -207,12 +215,7 @@
             time.advance(20)
             let probe = ExchangeProbe()
             let task = session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
-            // The cache is busy until the exchange is suspended.
-            let goOn = DispatchSemaphore(value: 0)
-            session.configuration.cache?.perform { _, _ in goOn.wait() }
-            task.resume()
-            task.suspend()
-            goOn.signal()
+            session.startSuspended(task)
             for _ in 0..<3 { _ = try await session.fetch(server.url("/other")) }
             #expect(server.requests.filter { $0.path == "/a" }.count == 1)
             task.resume()
@@ -267,9 +270,7 @@
         }
 
         @Test func `a damaged cached body is requested again`() async throws {
-            server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
-            let session = session()
-            _ = try await session.fetch(server.url("/a"))
+            let session = try await sessionWithBody()
             _ = await session.configuration.cache?.diskUsage()
             let file = try #require(folder.files(".body").first)
             try Data("evil".utf8).write(to: file)
@@ -333,9 +334,7 @@
         }
 
         @Test func `with only-if-cached, a damaged body is not requested again`() async throws {
-            server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
-            let session = session()
-            _ = try await session.fetch(server.url("/a"))
+            let session = try await sessionWithBody()
             _ = await session.configuration.cache?.diskUsage()
             try Data("evil".utf8).write(to: try #require(folder.files(".body").first))
             let seen = try await session.fetch(server.url("/a"), headers: ["Cache-Control": "only-if-cached"])
@@ -345,8 +344,7 @@
         @Test func `a request that decodes its body is not served a response stored undecoded`() async throws {
             server.route("/a") { _ in .gzip(Array("plain".utf8)).with("Cache-Control", "max-age=60") }
             let session = session()
-            var options = TransferOptions()
-            options.decodesContent = false
+            let options = with(TransferOptions()) { $0.decodesContent = false }
             let probe = ExchangeProbe()
             session.makeTask(
                 with: try NetworkRequest(url: server.url("/a"), options: options), receiver: probe

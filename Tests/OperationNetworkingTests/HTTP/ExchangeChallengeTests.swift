@@ -18,9 +18,7 @@
         }
 
         private func session(_ policy: ChallengePolicy?) -> ExchangeSession {
-            var configuration = ExchangeConfiguration()
-            configuration.challenges = policy
-            return ExchangeSession(over: transport, configuration: configuration)
+            ExchangeSession.over(transport) { $0.challenges = policy }
         }
 
         /// Accepts requests with a matching Authorization header and sends the challenge to all others.
@@ -105,7 +103,7 @@
             let count = Locked(0)
             let seen = try await session(
                 ChallengePolicy { _ in
-                    .password(user: "u\(count.withLock { $0 += 1; return $0 })", password: "")
+                    .password(user: "u\(count.next())", password: "")
                 }
             ).fetch(server.url("/a"))
             #expect(seen.status == 401 && server.requests.count == 4)
@@ -116,7 +114,9 @@
             let session = session(ChallengePolicy(Self.annaOnce))
             #expect(try await session.fetch(server.url("/a"), headers: ["Authorization": "Mine x"]).status == 401)
             #expect(server.requests.count == 1)
-            let once = RequestBody.stream(length: 1, canBeSentAgain: false) { OnceProducer(Data("x".utf8)) }
+            let once = RequestBody.stream(length: 1, canBeSentAgain: false) {
+                PieceProducer(Array(Data("x".utf8)), size: .max)
+            }
             #expect(try await session.fetch("POST", server.url("/a"), body: once).status == 401)
             #expect(server.requests.count == 2)
         }
@@ -151,8 +151,7 @@
                     // No credential for the first challenge, so that the second one would be asked.
                     return question.space.scheme == "basic" ? Self.annaOnce(question) : nil
                 })
-            let task = session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
-            task.resume()
+            let task = try session.begin(server.url("/a"), probe)
             await asked.passage()
             task.cancel()
             let seen = await probe.ended()

@@ -18,9 +18,7 @@
         }
 
         private func session(_ change: (inout ExchangeConfiguration) -> Void = { _ in }) -> ExchangeSession {
-            var configuration = ExchangeConfiguration()
-            change(&configuration)
-            return ExchangeSession(over: transport, configuration: configuration)
+            ExchangeSession.over(transport, change)
         }
 
         @Test func `cookies set by a redirect are sent to its target`() async throws {
@@ -77,7 +75,13 @@
             server.route("/b") { _ in .text("b") }
             let clock = ManualClock()
             let isDraining = Gate()
-            let session = session { $0.clock = NoticingClock(clock: clock, noticed: isDraining) }
+            let noticing = ClosureClock(
+                over: clock,
+                schedule: { instant, action in
+                    defer { isDraining.open() }
+                    return clock.schedule(at: instant, action)
+                })
+            let session = session { $0.clock = noticing }
             let probe = ExchangeProbe()
             session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe).resume()
             await isDraining.passage()
@@ -128,8 +132,7 @@
             #expect(after.error?.code == .cannotConnect && after.error?.isUnsent == false)
             server.route("/silent") { _ in .silence }
             let probe = ExchangeProbe()
-            let task = session().makeTask(with: try NetworkRequest(url: server.url("/silent")), receiver: probe)
-            task.resume()
+            let task = try session().begin(server.url("/silent"), probe)
             _ = await server.requests(atLeast: 2)
             task.cancel()
             #expect(await probe.ended().error?.isUnsent == false)
@@ -165,8 +168,7 @@
                 }
             }
             let probe = ExchangeProbe()
-            let task = session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
-            task.resume()
+            let task = try session.begin(server.url("/a"), probe)
             await asked.passage()
             task.suspend()
             decide.open()
@@ -284,18 +286,4 @@
         }
     }
 
-    /// A clock that opens a gate when a timer is scheduled.
-    private struct NoticingClock: OperationClock {
-        let clock: ManualClock
-        let noticed: Gate
-
-        var now: OperationInstant { clock.now }
-
-        func schedule(
-            at instant: OperationInstant, _ action: @escaping @Sendable () -> Void
-        ) -> any OperationTimer {
-            defer { noticed.open() }
-            return clock.schedule(at: instant, action)
-        }
-    }
 #endif

@@ -67,12 +67,12 @@ struct ExchangeHeedlessTests {
             receiver.task(task, didEndWith: isFirst(url) ? end() : nil)
             all.open()
         }
-        var configuration = ExchangeConfiguration()
-        configuration.redirects = .deciding { [all] _ in
-            await all.passage()
-            return decision
+        return ExchangeSession.over(heedless) {
+            $0.redirects = .deciding { [all] _ in
+                await all.passage()
+                return decision
+            }
         }
-        return ExchangeSession(over: heedless, configuration: configuration)
     }
 
     @Test func `a redirect whose response ended despite a hold can be followed`() async throws {

@@ -35,13 +35,13 @@ struct ExchangeHoldTests {
     func `headers approved by a redirect policy are not delivered if the previous call holds the task`() async throws {
         let transport = SilentSession()
         let (asked, decided) = (Gate(), Gate())
-        var configuration = ExchangeConfiguration()
-        configuration.redirects = .deciding { _ in
-            asked.open()
-            await decided.passage()
-            return .stop
+        let session = ExchangeSession.over(transport) {
+            $0.redirects = .deciding { _ in
+                asked.open()
+                await decided.passage()
+                return .stop
+            }
         }
-        let session = ExchangeSession(over: transport, configuration: configuration)
         let receiver = RecordingReceiver { event, task in
             guard case .sent = event else { return }
             let before = transport.task.proceeds.count

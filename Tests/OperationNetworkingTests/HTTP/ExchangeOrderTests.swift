@@ -132,8 +132,7 @@ struct ExchangeOrderTests {
         for isHeld in [false, true] {
             let probe = ExchangeProbe()
             let url = try #require(URL(string: "https://h.com/z"))
-            let task = session.makeTask(with: try NetworkRequest(url: url), receiver: probe)
-            task.resume()
+            let task = try session.begin(url, probe)
             // Another thread is delivering headers when delivery is paused, before the scripted session knows of it.
             let inner = try #require(transport.lastTask)
             if isHeld { task.hold() } else { task.suspend() }

@@ -1,6 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Dispatch
 import Foundation
 import OperationCore
 import OperationNetworking
@@ -99,6 +100,22 @@ extension ExchangeProbe.Seen {
 }
 
 extension ExchangeSession {
+    /// Creates a session with a changed configuration.
+    static func over(
+        _ transport: any NetworkSession, _ change: (inout ExchangeConfiguration) -> Void
+    ) -> ExchangeSession {
+        ExchangeSession(over: transport, configuration: with(ExchangeConfiguration(), change))
+    }
+
+    /// Starts a task and suspends it while the cache is busy.
+    func startSuspended(_ task: any NetworkTask) {
+        let goOn = DispatchSemaphore(value: 0)
+        configuration.cache?.perform { _, _ in goOn.wait() }
+        task.resume()
+        task.suspend()
+        goOn.signal()
+    }
+
     /// Sends a request and waits for its end.
     func fetch(
         _ method: String, _ url: URL, headers: HeaderFields = [:], body: RequestBody = .none

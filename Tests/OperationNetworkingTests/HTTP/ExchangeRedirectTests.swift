@@ -19,9 +19,7 @@
         }
 
         private func session(_ policy: RedirectPolicy = .follow) -> ExchangeSession {
-            var configuration = ExchangeConfiguration()
-            configuration.redirects = policy
-            return ExchangeSession(over: transport, configuration: configuration)
+            ExchangeSession.over(transport) { $0.redirects = policy }
         }
 
         @Test func `redirects are followed, and only the final response is delivered`() async throws {
@@ -46,7 +44,10 @@
         ) async throws {
             server.route("/start") { _ in .redirect(to: "/echo", status: status) }
             let data = Data("hello".utf8)
-            for content in [RequestBody.data(data), .stream(length: 5, canBeSentAgain: true) { OnceProducer(data) }] {
+            for content in [
+                RequestBody.data(data),
+                .stream(length: 5, canBeSentAgain: true) { PieceProducer(Array(data), size: .max) },
+            ] {
                 let seen = try await session().fetch(
                     "POST", server.url("/start"), headers: ["Content-Type": "text/plain"], body: content)
                 #expect(seen.text == "\(method) /echo \(body)")
@@ -60,7 +61,7 @@
         @Test func `a redirect that repeats a one-time body fails with bodyNotRepeatable`() async throws {
             server.route("/start") { _ in .redirect(to: "/echo", status: 307) }
             let data = Data("hello".utf8)
-            let once = RequestBody.stream(length: 5, canBeSentAgain: false) { OnceProducer(data) }
+            let once = RequestBody.stream(length: 5, canBeSentAgain: false) { PieceProducer(Array(data), size: .max) }
             let seen = try await session().fetch("POST", server.url("/start"), body: once)
             #expect(seen.error?.code == .bodyNotRepeatable && seen.error?.status == 307)
             #expect(seen.heads.isEmpty && seen.isOrderly)
@@ -73,8 +74,7 @@
             let away = other.url("/away").absoluteString
             other.route("/away") { _ in .redirect(to: home) }
             server.route("/start") { _ in .redirect(to: away) }
-            var policy = RedirectPolicy.follow
-            policy.secretHeaders = ["X-Api-Key"]
+            let policy = with(RedirectPolicy.follow) { $0.secretHeaders = ["X-Api-Key"] }
             let headers: HeaderFields = ["Authorization": "Basic x", "Cookie": "a=b", "X-Api-Key": "k", "X-Plain": "p"]
             let seen = try await session(policy).fetch(server.url("/start"), headers: headers)
             #expect(seen.status == 200)
@@ -123,8 +123,7 @@
                         return proposal.count == 1 ? decision : .stop
                     })
                 let probe = ExchangeProbe()
-                let task = session.makeTask(with: try NetworkRequest(url: server.url("/start")), receiver: probe)
-                task.resume()
+                try session.begin(server.url("/start"), probe)
                 await asked.passage()
                 #expect(probe.seen.heads.isEmpty)
                 go.open()
@@ -159,20 +158,4 @@
         }
     }
 
-    /// Produces its bytes once.
-    final class OnceProducer: BodyProducer {
-        private let rest: Locked<Data>
-
-        init(_ data: Data) { rest = Locked(data) }
-
-        func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) -> BodyPortion {
-            rest.withLock { rest in
-                let count = min(rest.count, buffer.count)
-                guard count > 0 else { return .end }
-                buffer.copyBytes(from: rest.prefix(count))
-                rest = Data(rest.dropFirst(count))
-                return .bytes(count)
-            }
-        }
-    }
 #endif

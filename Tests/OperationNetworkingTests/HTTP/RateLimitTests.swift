@@ -7,10 +7,6 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// Tests requests to a service with a rate limit.
 ///
 /// The tests advance the clock.
@@ -37,9 +33,7 @@ struct RateLimitTests {
     }
 
     private func session(_ change: (inout ExchangeConfiguration) -> Void = { _ in }) -> ExchangeSession {
-        var configuration = ExchangeConfiguration()
-        change(&configuration)
-        return ExchangeSession(over: stub, configuration: configuration)
+        ExchangeSession.over(stub, change)
     }
 
     private func base(
@@ -228,8 +222,8 @@ struct RateLimitTests {
         let done = EventRecorder<String>()
         func task(_ path: String) throws -> any NetworkTask {
             let url = try #require(URL(string: "http://api.example/\(path)"))
-            let task = session.makeTask(with: try NetworkRequest(url: url), receiver: EndReceiver { done.record(path) })
-            task.resume()
+            let receiver = RecordingReceiver { event, _ in if case .end = event { done.record(path) } }
+            let task = try session.begin(url, receiver)
             return task
         }
         let tasks = try ["a", "b", "c"].map { try task($0) }
@@ -363,10 +357,6 @@ private final class Withdrawn: NetworkDataOperation<String>, @unchecked Sendable
         cancel()
         return task
     }
-
-    override func evaluate(result: Data, response: HTTPURLResponse) -> String {
-        String(decoding: result, as: UTF8.self)
-    }
 }
 
 /// A gate that refuses the first request when its turn comes.
@@ -403,15 +393,4 @@ private final class LineSession: NetworkSession {
     func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         InLine(session.makeTask(with: request, receiver: receiver), receiver, self)
     }
-}
-
-/// A receiver that calls a closure at the end of a task.
-private final class EndReceiver: NetworkReceiver {
-    private let end: @Sendable () -> Void
-
-    init(_ end: @escaping @Sendable () -> Void) { self.end = end }
-
-    func task(_ task: any NetworkTask, didReceive head: ResponseHead) {}
-    func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {}
-    func task(_ task: any NetworkTask, didEndWith error: NetworkError?) { end() }
 }

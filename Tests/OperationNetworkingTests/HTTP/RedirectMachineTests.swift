@@ -126,10 +126,8 @@ struct RedirectMachineTests {
         location: String, failure: RedirectFailure
     ) throws {
         var machine = RedirectMachine(policy: .follow)
-        guard case .fail(let found) = try machine.receive(head(302, location), to: hop(), cookies: nil) else {
-            Issue.record("The redirect was not refused.")
-            return
-        }
+        guard case .fail(let found) = try machine.receive(head(302, location), to: hop(), cookies: nil)
+        else { return unmet("The redirect was not refused.") }
         #expect(found == failure)
         #expect(!found.message.isEmpty)
     }
@@ -140,43 +138,29 @@ struct RedirectMachineTests {
         guard
             case .fail(.bodyCannotBeSentAgain) = try machine.receive(
                 head(307, "/b"), to: hop("POST", body: once), cookies: nil)
-        else {
-            Issue.record("The redirect was not refused.")
-            return
-        }
+        else { return unmet("The redirect was not refused.") }
         #expect(try next(303, "/b", after: hop("POST", body: once))?.method == "GET")
     }
 
     @Test
     func `different Locations fail, equal Locations are followed, and no Location delivers the response`() throws {
         var machine = RedirectMachine(policy: .follow)
-        guard case .fail(.ambiguous) = try machine.receive(head(302, "/b", "/c"), to: hop(), cookies: nil) else {
-            Issue.record("The redirect was followed.")
-            return
-        }
-        guard case .follow = try machine.receive(head(302, "/b", "/b"), to: hop(), cookies: nil) else {
-            Issue.record("The redirect was not followed.")
-            return
-        }
-        guard case .deliver = try machine.receive(head(302), to: hop(), cookies: nil) else {
-            Issue.record("The response was not delivered.")
-            return
-        }
+        guard case .fail(.ambiguous) = try machine.receive(head(302, "/b", "/c"), to: hop(), cookies: nil)
+        else { return unmet("The redirect was followed.") }
+        guard case .follow = try machine.receive(head(302, "/b", "/b"), to: hop(), cookies: nil)
+        else { return unmet("The redirect was not followed.") }
+        guard case .deliver = try machine.receive(head(302), to: hop(), cookies: nil)
+        else { return unmet("The response was not delivered.") }
     }
 
     @Test func `an empty Location is a loop after GET but not after POST`() throws {
         var machine = RedirectMachine(policy: .follow)
-        guard case .follow(let same) = try machine.receive(head(302, ""), to: hop(), cookies: nil) else {
-            Issue.record("The redirect was not followed.")
-            return
-        }
+        guard case .follow(let same) = try machine.receive(head(302, ""), to: hop(), cookies: nil)
+        else { return unmet("The redirect was not followed.") }
         #expect(machine.follow(same, cookies: nil) == .loop)
         guard
             case .follow(let get) = try machine.receive(head(303, ""), to: hop("POST", "https://h.com/p"), cookies: nil)
-        else {
-            Issue.record("The redirect was not followed.")
-            return
-        }
+        else { return unmet("The redirect was not followed.") }
         #expect(machine.follow(get, cookies: nil) == nil)
     }
 
@@ -191,40 +175,30 @@ struct RedirectMachineTests {
 
     @Test(arguments: [0, 1, 3, 10])
     func `at most maximumCount redirects are followed`(limit: Int) throws {
-        var policy = RedirectPolicy.follow
-        policy.maximumCount = limit
+        let policy = with(RedirectPolicy.follow) { $0.maximumCount = limit }
         var machine = RedirectMachine(policy: policy)
         var current = try hop()
         for count in 0..<limit {
-            guard case .follow(let next) = try machine.receive(head(302, "/\(count)"), to: current, cookies: nil) else {
-                Issue.record("Redirect \(count) was not followed.")
-                return
-            }
+            guard case .follow(let next) = try machine.receive(head(302, "/\(count)"), to: current, cookies: nil)
+            else { return unmet("Redirect \(count) was not followed.") }
             #expect(machine.follow(next, cookies: nil) == nil)
             current = next
         }
         #expect(machine.followed == limit)
-        guard case .fail(.tooMany(limit)) = try machine.receive(head(302, "/last"), to: current, cookies: nil) else {
-            Issue.record("The redirect beyond the limit was followed.")
-            return
-        }
+        guard case .fail(.tooMany(limit)) = try machine.receive(head(302, "/last"), to: current, cookies: nil)
+        else { return unmet("The redirect beyond the limit was followed.") }
     }
 
     @Test func `the stop policy delivers every redirect, and a deciding policy receives the proposed request`() throws {
         var stopping = RedirectMachine(policy: .stop)
-        guard case .deliver = try stopping.receive(head(302, "ftp://x/"), to: hop(), cookies: nil) else {
-            Issue.record("The response was not delivered.")
-            return
-        }
+        guard case .deliver = try stopping.receive(head(302, "ftp://x/"), to: hop(), cookies: nil)
+        else { return unmet("The response was not delivered.") }
         var asking = RedirectMachine(policy: .deciding { _ in .stop })
         let first = try hop("POST", headers: Self.secrets, body: .data(Data("x".utf8)))
         guard
             case .ask(let proposal, let next) = try asking.receive(
                 head(307, "https://o.com/#f"), to: first, cookies: nil)
-        else {
-            Issue.record("The policy was not asked.")
-            return
-        }
+        else { return unmet("The policy was not asked.") }
         #expect(proposal.count == 1 && proposal.method == "POST" && proposal.keepsBody && proposal.changesOrigin)
         #expect(proposal.url.absoluteString == "https://o.com/#f")
         #expect(proposal.headers == next.headers)

@@ -4,7 +4,6 @@
 import Foundation
 import OperationCore
 import OperationNetworking
-import OperationTestKit
 import Testing
 
 @Suite("Files that other users may have written", .timeLimit(.minutes(1)), .serialized)

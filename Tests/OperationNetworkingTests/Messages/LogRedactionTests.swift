@@ -149,12 +149,10 @@ struct LogRedactionTests {
         let url = try #require(URL(string: "https://example.com/a;customer=S3CRET/b?c=S3CRET"))
         let redaction = LogRedaction.secrets(and: "customer")
         let request = try NetworkRequest(url: url)
-        var options = NetworkArchive.Options()
-        options.redaction = redaction
+        let options = with(NetworkArchive.Options()) { $0.redaction = redaction }
         let (lines, archive) = (EventRecorder<String>(), NetworkArchive(options))
         let log = NetworkLog(level: .bodies, redaction: redaction) { lines.record($0) }
-        var sent = NetworkEvent(.sending)
-        sent.request = request
+        let sent = with(NetworkEvent(.sending)) { $0.request = request }
         var ended = NetworkEvent(.attemptEnded)
         ended.request = request
         ended.error = NetworkError(code: .timedOut, phase: .receiving, message: "Late.", request: request.summary)

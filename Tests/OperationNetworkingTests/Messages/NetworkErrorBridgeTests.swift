@@ -5,10 +5,6 @@ import Foundation
 import OperationNetworking
 import Testing
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 @Suite("NetworkError and Foundation")
 struct NetworkErrorBridgeTests {
     struct Mine: Error {}

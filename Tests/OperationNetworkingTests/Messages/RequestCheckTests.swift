@@ -136,8 +136,7 @@ struct RequestCheckTests {
 
     @Test(arguments: [Double.nan, .infinity, -.infinity, -1, 0, -1e300])
     func `an invalid timeout of a URLRequest is rejected`(interval: Double) throws {
-        var request = URLRequest(url: url)
-        request.timeoutInterval = interval
+        let request = with(URLRequest(url: url)) { $0.timeoutInterval = interval }
         #expect(throws: NetworkError.self) { try NetworkRequest(request) }
     }
 

@@ -4,7 +4,6 @@
 import Foundation
 import OperationExporters
 import OperationNetworking
-import OperationTestKit
 import Testing
 
 @Suite("Secrets that are recognized by their values", .timeLimit(.minutes(1)))

@@ -123,9 +123,7 @@
         @Test(arguments: [false, true])
         func `the command of an operation contains its cookies and its redirected URL`(isObserved: Bool) async throws {
             let bench = try OperationBench()
-            var configuration = ExchangeConfiguration()
-            configuration.cookies = CookieJar()
-            let session = ExchangeSession(over: bench.session.transport, configuration: configuration)
+            let session = ExchangeSession.over(bench.session.transport) { $0.cookies = CookieJar() }
             bench.server.route("/") { _ in .redirect(to: "/there").with("Set-Cookie", "sid=chocolate; Path=/") }
             bench.server.route("/there") { _ in .text("Hello") }
             let operation = NetworkDataOperation(url: bench.server.url("/"), urlSession: session) { data, _ in

@@ -71,9 +71,7 @@ struct NetworkArchiveTests {
     }
 
     private func session(_ bench: OperationBench) -> ExchangeSession {
-        var configuration = ExchangeConfiguration()
-        configuration.cookies = CookieJar()
-        return ExchangeSession(over: bench.session.transport, configuration: configuration)
+        ExchangeSession.over(bench.session.transport) { $0.cookies = CookieJar() }
     }
 
     private func send(
@@ -150,8 +148,7 @@ struct NetworkArchiveTests {
     }
 
     @Test func `with redaction, only JSON bodies are kept, without their secrets`() async throws {
-        var options = NetworkArchive.Options()
-        options.keepsBodies = true
+        let options = with(NetworkArchive.Options()) { $0.keepsBodies = true }
         let bench = try OperationBench(), archive = NetworkArchive(options)
         bench.server.route("/json") { _ in
             .json(#"{"password":"S3CRET","name":"anna","inner":"{\"token\":\"S3CRET\",\"a\":1}","cut":"{\"S3CRET"}"#)
@@ -259,8 +256,7 @@ struct NetworkArchiveTests {
     @Test(.enabled(if: ProcessInfo.processInfo.environment["OPERATIONKIT_SAMPLES"] != nil))
     func `a sample archive, exposition and trace`() async throws {
         let folder = URL(fileURLWithPath: ProcessInfo.processInfo.environment["OPERATIONKIT_SAMPLES"] ?? ".")
-        var options = NetworkArchive.Options()
-        options.keepsBodies = true
+        let options = with(NetworkArchive.Options()) { $0.keepsBodies = true }
         let bench = try OperationBench(), archive = NetworkArchive(options), meter = NetworkMeter(),
             trace = NetworkTrace()
         let log = EventLog()

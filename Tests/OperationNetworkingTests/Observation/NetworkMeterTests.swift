@@ -20,8 +20,8 @@ struct NetworkMeterTests {
     }
 
     @Test func `operations, attempts, retries, bytes and operations in flight are counted`() async throws {
-        let bench = try OperationBench(), meter = NetworkMeter(), log = EventLog(), gate = Gate()
-        bench.server.route("GET", "/") { _ in .redirect(to: "/there") }
+        let bench = try OperationBench { _ in .redirect(to: "/there") }, meter = NetworkMeter(), log = EventLog(),
+            gate = Gate()
         bench.server.route("GET", "/there") { _ in .text("Hello") }
         bench.server.route("PUT", "/flaky") { $0.number < 5 ? .status(503) : .text("done") }
         bench.server.route("GET", "/slow") { _ in .text("late").after(gate) }
@@ -184,8 +184,7 @@ struct NetworkMeterTests {
         #expect(try ended(meter) == 15)
         try await run(1, in: last)
         #expect(try ended(meter) == 16)
-        var options = NetworkMeter.Options()
-        options.queueLimit = 2
+        let options = with(NetworkMeter.Options()) { $0.queueLimit = 2 }
         let bounded = NetworkMeter(options)
         let queues = (0..<5).map { QueueManager("queue \($0)", width: 1) }
         for queue in queues {

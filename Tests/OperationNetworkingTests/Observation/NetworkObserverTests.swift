@@ -6,18 +6,12 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 @Suite("Observers of network operations", .timeLimit(.minutes(3)))
 struct NetworkObserverTests {
     @Test func `a request with a redirect reports each step once, in order, with its details`() async throws {
-        let bench = try OperationBench(), log = EventLog()
-        bench.server.route("GET", "/") { _ in .redirect(to: "/there") }
+        let bench = try OperationBench { _ in .redirect(to: "/there") }, log = EventLog()
         bench.server.route("GET", "/there") { _ in .text("Hello") }
-        let operation = bench.text()
-        operation.name = "greeting"
+        let operation = bench.text().named("greeting")
         operation.addNetworkObserver(log)
         #expect(try await operation.run() == "Hello")
         await log.ended()
@@ -153,8 +147,7 @@ struct NetworkObserverTests {
     }
 
     @Test func `an operation that sets all of its policies is still observed by its groups`() async throws {
-        let bench = try OperationBench(), log = EventLog()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }, log = EventLog()
         let child = bench.text()
         (child.retry, child.offline, child.realms) = (nil, nil, [])
         let group = GroupOperation { group in try await group.run(child) }
@@ -187,8 +180,7 @@ struct NetworkObserverTests {
 
     @Test func `adding an observer to an ended group logs a notice`() async throws {
         let notices = NoticeTaker.recorder(for: "ended group")
-        let group = GroupOperation { _ in 1 }
-        group.name = "ended group"
+        let group = GroupOperation { _ in 1 }.named("ended group")
         #expect(try await group.run() == 1)
         group.addNetworkObserver(EventLog())
         #expect(notices.events.map(\.kind) == [.timing])

@@ -61,21 +61,16 @@ struct NetworkTraceTests {
         let bench = try OperationBench(), trace = NetworkTrace()
         let count = Locked(0)
         bench.server.route("GET", "/") { _ in
-            let number = count.withLock { count in
-                count += 1
-                return count
-            }
+            let number = count.next()
             return number == 1 ? .status(503) : .redirect(to: "/there?token=S3CRET")
         }
         bench.server.route("GET", "/there") { _ in .text("Hello").after(.milliseconds(5)) }
         let queue = QueueManager("photos", width: 2)
         queue.recording = QueueRecording()
-        let operation = bench.text()
-        operation.name = "greeting"
+        let operation = bench.text().named("greeting")
         operation.addNetworkObserver(trace)
         operation.retry = Retry(backoff: .constant(.milliseconds(2)), throttledBackoff: .constant(.milliseconds(2)))
-        let other = bench.text("/there")
-        other.name = "other"
+        let other = bench.text("/there").named("other")
         other.addNetworkObserver(trace)
         try queue.add([operation, other])
         await queue.drained()

@@ -8,36 +8,6 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// Reports two requests, and reports the body of the first request after the second one has begun.
-///
-/// An exchange does this if its receiver is called on another thread.
-private final class LateWord: NetworkSession {
-    private final class Task: IdleTask {
-        let request: NetworkRequest
-        let receiver: any NetworkReceiver
-
-        init(_ request: NetworkRequest, _ receiver: any NetworkReceiver) {
-            (self.request, self.receiver) = (request, receiver)
-        }
-
-        func resume() {
-            let (watcher, url) = (receiver as? any HopWatcher, request.url)
-            watcher?.hopBegins(request)
-            watcher?.sentBody()
-            watcher?.left(ResponseHead(url: url, status: 307))
-            watcher?.hopIsOver()
-            watcher?.hopBegins(request)
-            receiver.task(self, didSend: 4, of: 4)
-            receiver.task(self, didReceive: ResponseHead(url: url, status: 200))
-            receiver.task(self, didEndWith: nil)
-        }
-    }
-
-    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-        Task(request, receiver)
-    }
-}
-
 /// Forwards all calls to another receiver, and declares this.
 private final class Passing: NetworkReceiver {
     private let receiver: any NetworkReceiver
@@ -53,23 +23,27 @@ private final class Passing: NetworkReceiver {
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?) { receiver.task(task, didEndWith: error) }
 }
 
-private final class PassingSession: NetworkSession {
-    private let session: any NetworkSession
-
-    init(session: any NetworkSession) { self.session = session }
-
-    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-        session.makeTask(with: request, receiver: Passing(receiver))
-    }
-}
-
 @Suite("Observers: wrapped sessions, removal and emptying", .timeLimit(.minutes(3)))
 struct ObservationLifeTests {
     @Test func `a late report of a sent body is not attributed to the next request`() async throws {
         let log = EventLog()
+        // An exchange does this if its receiver is called on another thread.
+        let session = ClosureSession { request, receiver in
+            ClosureTask { task in
+                let (watcher, url) = (receiver as? any HopWatcher, request.url)
+                watcher?.hopBegins(request)
+                watcher?.sentBody()
+                watcher?.left(ResponseHead(url: url, status: 307))
+                watcher?.hopIsOver()
+                watcher?.hopBegins(request)
+                receiver.task(task, didSend: 4, of: 4)
+                receiver.task(task, didReceive: ResponseHead(url: url, status: 200))
+                receiver.task(task, didEndWith: nil)
+            }
+        }
         let operation = NetworkUploadOperation(
             url: try #require(URL(string: "http://stub.example/")), method: "PUT", body: .data(Data("body".utf8)),
-            urlSession: LateWord()
+            urlSession: session
         ) { data, _ in data.count }
         operation.callbackQueue = DispatchQueue(label: "late word")
         operation.addNetworkObserver(log)
@@ -82,9 +56,12 @@ struct ObservationLifeTests {
     func wrapped() async throws {
         let bench = try OperationBench { _ in .redirect(to: "/there") }
         bench.server.route("GET", "/there") { _ in .text("Hello") }
+        func passing(_ session: any NetworkSession) -> ClosureSession {
+            ClosureSession { session.makeTask(with: $0, receiver: Passing($1)) }
+        }
         let sessions: [any NetworkSession] = [
-            PassingSession(session: bench.session), RecordingSession(over: bench.session),
-            PassingSession(session: RecordingSession(over: bench.session)),
+            passing(bench.session), RecordingSession(over: bench.session),
+            passing(RecordingSession(over: bench.session)),
         ]
         for session in sessions {
             let log = EventLog()
@@ -103,8 +80,7 @@ struct ObservationLifeTests {
 
     @Test func `the bytes that a canceled attempt had received are reported`() async throws {
         let bench = try OperationBench(), log = EventLog(), gate = Gate()
-        var options = NetworkArchive.Options()
-        options.keepsBodies = true
+        let options = with(NetworkArchive.Options()) { $0.keepsBodies = true }
         let archive = NetworkArchive(options)
         bench.server.route("GET", "/") { _ in
             LoopbackAnswer(.head(200, ["Content-Length": "12"]), .send("Hello"), .stall(until: gate), .send(", world"))
@@ -142,8 +118,7 @@ struct ObservationLifeTests {
         #expect(first.kinds.last == .responded && !lines.events.isEmpty)
         #expect(!lines.events.contains { $0.hasPrefix("✓") })
         operation.removeNetworkObserver(all)
-        var service = NetworkBase(bench.server.url("/"))
-        service.session = bench.session
+        let service = with(NetworkBase(bench.server.url("/"))) { $0.session = bench.session }
         let base = service
         let count = all.events.count
         let group = GroupOperation { group in try await group.run(base.get("a", as: [Int].self)) }

@@ -86,9 +86,7 @@ struct ObservedAnswersTests {
     @Test
     func `a cached response is reported separately from the request that failed or was revalidated`() async throws {
         let folder = CacheFolderFixture(), stub = StubSession(), log = EventLog(), archive = NetworkArchive()
-        var configuration = ExchangeConfiguration()
-        configuration.cache = HTTPCache(folder: folder.url)
-        let session = ExchangeSession(over: stub, configuration: configuration)
+        let session = ExchangeSession.over(stub) { $0.cache = HTTPCache(folder: folder.url) }
         let kept = StubAnswer.text("body").with("Cache-Control", "max-age=0, stale-if-error=1000").with("ETag", "\"1\"")
         stub.route("GET", "/a", inTurn: kept, .status(304, ["ETag": "\"1\""]), .failure(.connectionLost))
         let url = try #require(URL(string: "http://stub.example/a"))

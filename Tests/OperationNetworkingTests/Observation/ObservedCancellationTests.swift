@@ -6,10 +6,6 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 @Suite("Observed operations that are canceled or suspended", .timeLimit(.minutes(5)))
 struct ObservedCancellationTests {
     private static let kinds: [NetworkEvent.Kind] = [

@@ -7,24 +7,6 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// A clock that alternates between two times, like threads that read the clock before they acquire a lock.
-private final class SwingingClock: OperationClock {
-    private let count = Locked(0)
-    private let system: any OperationClock = .system
-
-    var now: OperationInstant {
-        let number = count.withLock { count in
-            count += 1
-            return count
-        }
-        return system.now.advanced(by: number % 2 == 0 ? .seconds(-1) : .zero)
-    }
-
-    func schedule(at instant: OperationInstant, _ action: @escaping @Sendable () -> Void) -> any OperationTimer {
-        system.schedule(at: instant, action)
-    }
-}
-
 /// A clock that runs a closure once, when a certain thread asks for the time.
 private final class MeddlingClock: OperationClock {
     private let plan = Locked<(thread: pthread_t, act: @Sendable () -> Void)?>(nil)
@@ -89,11 +71,13 @@ private final class Keeping: NetworkDataOperation<Int>, @unchecked Sendable {
 @Suite("Steps of network operations that cross between threads", .timeLimit(.minutes(3)))
 struct ObservedStepsTests {
     @Test func `the time of an event is never before that of the previous event`() async throws {
-        let bench = try OperationBench(), log = EventLog()
-        bench.server.route("GET", "/") { _ in .redirect(to: "/there") }
+        let bench = try OperationBench { _ in .redirect(to: "/there") }, log = EventLog()
         bench.server.route("GET", "/there") { _ in .text("Hello") }
         let operation = bench.text()
-        operation.clock = SwingingClock()
+        let count = Locked(0), system = SystemClock.shared
+        // The clock alternates between two times, like threads that read the clock before they acquire a lock.
+        operation.clock = ClosureClock(
+            over: system, now: { system.now.advanced(by: count.next() % 2 == 0 ? .seconds(-1) : .zero) })
         operation.addNetworkObserver(log)
         #expect(try await operation.run() == "Hello")
         await log.checkEnd()
@@ -103,8 +87,7 @@ struct ObservedStepsTests {
 
     @Test("An operation that is resumed just when its result arrives reports the attempt before the operation")
     func resumedMeanwhile() async throws {
-        let bench = try OperationBench(), log = EventLog(), clock = MeddlingClock()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }, log = EventLog(), clock = MeddlingClock()
         let itself = Shared<NetworkDataOperation<String>?>(nil)
         let operation = bench.watched(
             NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
@@ -132,8 +115,7 @@ struct ObservedStepsTests {
 
     @Test func `if an operation finishes itself within an attempt, the attempt ends in the same way`() async throws {
         for isSuccess in [true, false] {
-            let bench = try OperationBench(), log = EventLog()
-            bench.server.route("GET", "/") { _ in .text("Hello") }
+            let bench = try OperationBench { _ in .text("Hello") }, log = EventLog()
             let itself = Shared<NetworkDataOperation<Int>?>(nil)
             let operation = bench.watched(
                 NetworkDataOperation<Int>(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
@@ -192,8 +174,7 @@ struct ObservedStepsTests {
 
     @Test("A failure during a suspension is reported immediately, and a later cancellation does not replace it")
     func failedWhileSuspended() async throws {
-        let bench = try OperationBench(), log = EventLog()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }, log = EventLog()
         let itself = Shared<NetworkDataOperation<Int>?>(nil)
         let operation = bench.watched(
             NetworkDataOperation<Int>(url: bench.server.url("/"), urlSession: bench.session) { _, _ in
@@ -214,8 +195,7 @@ struct ObservedStepsTests {
     }
 
     @Test func `a rejected response with a long body still reports its headers`() async throws {
-        let bench = try OperationBench(), log = EventLog()
-        bench.server.route("GET", "/") { _ in .repeating([7], count: 100_000) }
+        let bench = try OperationBench { _ in .repeating([7], count: 100_000) }, log = EventLog()
         let operation = bench.text()
         operation.networkAttempts.changePolicies { $0.manual = RefusingFirst() }
         operation.addNetworkObserver(log)

@@ -36,22 +36,6 @@ private final class HoardingSession: NetworkSession {
 /// A closure that calls this function captures the object.
 private func hold(_ object: AnyObject) {}
 
-/// Fails in its first attempt with the given error.
-private final class Failing: NetworkDataOperation<Int>, @unchecked Sendable {
-    // Sendable: its state is behind a lock.
-    private let flaw: Locked<(any Error)?>
-
-    init(_ bench: OperationBench, _ flaw: any Error) {
-        self.flaw = Locked(flaw)
-        super.init(url: bench.server.url("/"), urlSession: bench.session) { data, _ in data.count }
-    }
-
-    override func adapt(_ request: NetworkRequest) async throws -> NetworkRequest {
-        if let flaw = flaw.withLock({ exchange(&$0, with: nil) }) { throw flaw }
-        return request
-    }
-}
-
 /// An error that runs a closure when it is released.
 private final class Flaw: Error {
     private let act: @Sendable () -> Void
@@ -69,8 +53,8 @@ struct AttemptLifeTests {
 
     @Test(arguments: [200, 404, 0])
     func `a released download leaves no attempts in memory, however it ended`(status: Int) async throws {
-        let bench = try OperationBench(), census = LiveObjects()
-        bench.server.route("GET", "/") { _ in status == 0 ? .silence : .text("Hello", status: status) }
+        let bench = try OperationBench { _ in status == 0 ? .silence : .text("Hello", status: status) }
+        let census = LiveObjects()
         func download(isObserved: Bool) async {
             let operation = bench.watched(
                 NetworkDownloadOperation(url: bench.server.url("/"), urlSession: bench.session) { file, _ in
@@ -93,8 +77,7 @@ struct AttemptLifeTests {
     }
 
     @Test func `a session that retains its tasks does not keep the attempts alive`() async throws {
-        let bench = try OperationBench(), census = LiveObjects()
-        bench.server.route("GET", "/") { $0.number < 2 ? .status(503) : .text("Hello") }
+        let bench = try OperationBench { $0.number < 2 ? .status(503) : .text("Hello") }, census = LiveObjects()
         let session = HoardingSession(over: bench.session)
         func run() async throws {
             let operation = bench.watched(
@@ -132,14 +115,17 @@ struct AttemptLifeTests {
     @Test func `an object that an error retains may cancel the operation when it is released`() async throws {
         let bench = try OperationBench(), clock = ManualClock(), ended = Gate(), isFreed = Gate()
         bench.server.route("/") { _ in .silence }
-        let itself = Shared<Failing?>(nil)
+        let itself = Shared<Hooked?>(nil)
         do {
-            let operation = Failing(
-                bench,
+            let flaw = Shared<Flaw?>(
                 Flaw {
                     itself.value?.cancel()
                     isFreed.open()
                 })
+            let operation = Hooked(bench, method: "GET") { request in
+                if let first = flaw.take() { throw first }
+                return request
+            }
             itself.value = operation
             operation.callbackQueue = bench.callbacks
             operation.clock = clock

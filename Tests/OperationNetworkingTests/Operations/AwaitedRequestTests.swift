@@ -20,14 +20,14 @@ private struct NotedValue: Decodable, Sendable {
 /// A request that a task awaits with `run()` needs no thread for its start and its evaluation.
 @Suite(.timeLimit(.minutes(2)))
 struct AwaitedRequestTests {
-    private func bench(_ body: String = #""ada""#) throws -> OperationBench {
-        let bench = try OperationBench()
-        bench.server.route("/*") { _ in .json(body) }
-        return bench
+    private let bench: OperationBench
+
+    init() throws {
+        bench = try OperationBench()
+        bench.server.route("/*") { _ in .json(#""ada""#) }
     }
 
     @Test func `the waiting task decodes a short response`() async throws {
-        let bench = try bench()
         let notes = EventRecorder<Int>()
         let value = try await NotedValue.$note.withValue({ notes.record(1) }) {
             try await bench.base.get("name", as: NotedValue.self).run()
@@ -36,7 +36,7 @@ struct AwaitedRequestTests {
     }
 
     @Test func `a long response is decoded on another thread`() async throws {
-        let bench = try bench("\"\(String(repeating: "a", count: 100_000))\"")
+        bench.server.route("/*") { _ in .json("\"\(String(repeating: "a", count: 100_000))\"") }
         let notes = EventRecorder<Int>()
         let value = try await NotedValue.$note.withValue({ notes.record(1) }) {
             try await bench.base.get("name", as: NotedValue.self).run()
@@ -61,7 +61,6 @@ struct AwaitedRequestTests {
     }
 
     @Test func `a request that another operation depends on is decoded on another thread`() async throws {
-        let bench = try bench()
         let notes = EventRecorder<Int>()
         let operation = bench.base.get("name", as: NotedValue.self)
         let dependent = ClosureOperation { 1 }
@@ -73,7 +72,6 @@ struct AwaitedRequestTests {
     }
 
     @Test func `a cancellation during the evaluation decides the outcome immediately`() async throws {
-        let bench = try bench()
         let (isDecoding, mayEnd) = (Gate(), Gate())
         let operation = bench.watched(bench.base.get("name", as: NotedValue.self))
         let task = Task {
@@ -90,7 +88,6 @@ struct AwaitedRequestTests {
     }
 
     @Test func `a canceled task does not begin the request`() async throws {
-        let bench = try bench()
         let operation = bench.base.get("name", as: NotedValue.self)
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
@@ -101,7 +98,6 @@ struct AwaitedRequestTests {
     }
 
     @Test func `two tasks that await one request both get the result`() async throws {
-        let bench = try bench()
         for _ in 0..<200 {
             let operation = bench.base.get("name", as: NotedValue.self)
             async let first = operation.run()
@@ -112,7 +108,6 @@ struct AwaitedRequestTests {
     }
 
     @Test func `an awaited request can wait for a dependency and a queue`() async throws {
-        let bench = try bench()
         let queue = QueueManager(width: 1)
         let before = ClosureOperation { 1 }
         let operation = bench.base.get("name", as: NotedValue.self)

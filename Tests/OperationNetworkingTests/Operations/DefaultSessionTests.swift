@@ -24,9 +24,7 @@ struct DefaultSessionTests {
     }
 
     private func text(_ target: String, _ session: any NetworkSession) async throws -> String {
-        let operation = NetworkDataOperation(url: bench.server.url(target), urlSession: session) { data, _ in
-            String(decoding: data, as: UTF8.self)
-        }
+        let operation = NetworkDataOperation<String>(url: bench.server.url(target), urlSession: session)
         return try await operation.run()
     }
 
@@ -34,9 +32,7 @@ struct DefaultSessionTests {
         let isOfTest: @Sendable (Cookie) -> Bool = { $0.name == "default-session" }
         defer { DefaultNetworkSession.sharedCookies.remove(where: isOfTest) }
         func unnamed(_ target: String) async throws -> String {
-            let operation = NetworkDataOperation(url: bench.server.url(target)) { data, _ in
-                String(decoding: data, as: UTF8.self)
-            }
+            let operation = NetworkDataOperation<String>(url: bench.server.url(target))
             return try await operation.run()
         }
         _ = try await unnamed("/sign-in")
@@ -77,8 +73,7 @@ struct DefaultSessionTests {
     @Test func `a default session that wraps itself uses the session of the platform instead`() {
         let standard = DefaultNetworkSession.standard
         defer { standard.session = nil }
-        var configuration = ExchangeConfiguration()
-        configuration.cookies = CookieJar()
+        let configuration = with(ExchangeConfiguration()) { $0.cookies = CookieJar() }
         standard.session = ExchangeSession(over: standard, configuration: configuration)
         let chosen = standard.session as? ExchangeSession
         #expect(chosen?.transport is DefaultNetworkSession == false)
@@ -109,9 +104,7 @@ struct DefaultSessionTests {
                 #expect(notice.kind == .sessionStorage && notice.message.contains("CookieJar"))
                 #expect(try await text("/", session) == "no cookie")
                 #expect(notices.events.count == 1)
-                var jar = ExchangeConfiguration()
-                jar.cookies = CookieJar()
-                let kept = ExchangeSession(over: session, configuration: jar)
+                let kept = ExchangeSession.over(session) { $0.cookies = CookieJar() }
                 _ = try await text("/sign-in", kept)
                 #expect(try await text("/", kept) == "default-session=7")
             }

@@ -63,8 +63,13 @@ extension OperationBench {
 
 @Suite("Endpoints", .timeLimit(.minutes(3)))
 struct EndpointTests {
+    private let bench: OperationBench
+
+    init() throws {
+        bench = try OperationBench()
+    }
+
     @Test func `an endpoint describes the request, and the base adds its URL and headers`() async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/api/albums") { _ in .json(#"[{"title":"One"}]"#) }
         bench.server.route("POST", "/api/albums") { _ in .status(201) }
         #expect(try await bench.base.operation(for: Shop.albums(page: 2)).run() == [Album(title: "One")])
@@ -79,7 +84,6 @@ struct EndpointTests {
 
     @Test
     func `a base that is configured in its initializer is a constant for closures on other threads`() async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/one") { .text($0["X-Client"] ?? "") }
         let base = NetworkBase(bench.server.url("/")) { base in
             base.session = bench.session
@@ -90,14 +94,12 @@ struct EndpointTests {
     }
 
     @Test func `a subclass for a service and an endpoint behaves like an endpoint value`() async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/api/albums") { _ in .json(#"[{"title":"One"}]"#) }
         #expect(try await AlbumList(bench, page: 3).run() == [Album(title: "One")])
         #expect(bench.server.requests[0].query == "key=1&page=3")
     }
 
     @Test func `one-line calls support models, dictionaries, data, text and empty results`() async throws {
-        let bench = try OperationBench()
         let base = bench.base
         bench.server.route("/api/*") { request in
             switch request.path {
@@ -121,7 +123,6 @@ struct EndpointTests {
     }
 
     @Test func `a download over a base uses its URL and headers, and saves to the destination`() async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/api/albums/7/cover") {
             LoopbackResource(.pattern(count: 300_000), etag: "\"one\"").answer(to: $0)
         }
@@ -148,7 +149,6 @@ struct EndpointTests {
     }
 
     @Test func `a path is encoded and cannot leave the base`() async throws {
-        let bench = try OperationBench()
         bench.server.route("/api/*") { .json("\"\($0.target)\"") }
         #expect(try await bench.base.get("a b?c#d/é", as: String.self).run() == "\"/api/a%20b%3Fc%23d/%C3%A9?key=1\"")
         #expect(await failure(of: bench.base.get("../admin", as: String.self))?.code == .invalidURL)
@@ -156,7 +156,6 @@ struct EndpointTests {
     }
 
     @Test func `if JSON is expected, another response is rejected, and the error contains its body`() async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/api/page") { _ in .text("<html>captive portal</html>") }
         let error = await failure(of: bench.base.get("page", as: Album.self))
         #expect(error?.code == .unacceptableContentType)
@@ -164,7 +163,6 @@ struct EndpointTests {
     }
 
     @Test func `data, text and empty results accept any content type, unless a header restricts it`() async throws {
-        let bench = try OperationBench()
         let image = Data([0x89, 0x50, 0x4E, 0x47])
         bench.server.route("GET", "/api/cover") { _ in .bytes(Array(image)).with("Content-Type", "image/png") }
         bench.server.route("GET", "/api/page") { _ in .text("Hello") }
@@ -173,8 +171,7 @@ struct EndpointTests {
         #expect(try await bench.base.get("page", as: String.self).run() == "Hello")
         #expect(try await bench.base.delete("page", as: NoContent.self).run() == NoContent())
         #expect(bench.server.requests.map { $0.values("Accept") } == [["*/*"], ["*/*"], ["*/*"]])
-        var strict = bench.base
-        strict.headers["Accept"] = "image/*"
+        let strict = with(bench.base) { $0.headers["Accept"] = "image/*" }
         #expect(try await strict.get("cover", as: Data.self).run() == image)
         #expect(await failure(of: strict.get("page", as: String.self))?.code == .unacceptableContentType)
         let plain = Endpoint<String>.get("page").header("Accept", "text/plain")
@@ -182,7 +179,6 @@ struct EndpointTests {
     }
 
     @Test func `an optional model is nil without a body, and an endpoint can provide an empty result`() async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/api/none") { _ in .status(204) }
         bench.server.route("GET", "/api/one") { _ in .json(#"{"title":"One"}"#) }
         #expect(try await bench.base.get("none", as: Album?.self).run() == nil)
@@ -195,7 +191,6 @@ struct EndpointTests {
     }
 
     @Test func `custom decoding gets the response, and the operation keeps it after the end`() async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/api/one") { _ in LoopbackAnswer.json(#"{"title":"One"}"#).with("X-Page", "7") }
         var endpoint = Endpoint<Album>.get("one")
         endpoint.decode = { _, response, base in
@@ -222,7 +217,6 @@ struct EndpointTests {
     }
 
     @Test func `optional data and text accept any content type, and are nil without a body`() async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/api/none") { _ in .status(204) }
         bench.server.route("GET", "/api/page") { _ in .text("Hello") }
         #expect(try await bench.base.get("page", as: Data?.self).run() == Data("Hello".utf8))
@@ -235,7 +229,6 @@ struct EndpointTests {
     }
 
     @Test func `one-line calls accept headers and a query with every method`() async throws {
-        let bench = try OperationBench()
         bench.server.route("/api/*") { .text("\($0.method) \($0.target) \($0["X-Client"] ?? "") \($0["X-One"] ?? "")") }
         let base = bench.base
         let fields: HeaderFields = ["X-One": "1", "X-Client": "other"]
@@ -260,7 +253,6 @@ struct EndpointTests {
     }
 
     @Test func `the content type comes from the endpoint, the body or the base, in this order`() async throws {
-        let bench = try OperationBench()
         bench.server.route("POST", "/api/a") { .text("\($0["Content-Type"] ?? "none")") }
         var base = bench.base
         base.headers["content-type"] = "text/x-base"
@@ -276,7 +268,6 @@ struct EndpointTests {
     }
 
     @Test func `a query that contains only nil values is empty`() async throws {
-        let bench = try OperationBench()
         bench.server.route("/api/*") { .text($0.target) }
         var base = bench.base
         #expect(try await base.get("a", ["b": nil as Int?], as: String.self).run() == "/api/a?key=1")
@@ -285,7 +276,6 @@ struct EndpointTests {
     }
 
     @Test func `an endpoint can be downloaded with its headers, its method and its body`() async throws {
-        let bench = try OperationBench()
         bench.server.route("POST", "/api/export") { .text("\($0.text) \($0["X-One"] ?? "") \($0["X-Client"] ?? "")") }
         let endpoint = Endpoint<Data>.post("export", json: ["a": 1]).header("X-One", "1")
         let file = try await bench.base.download(endpoint).run()
@@ -294,7 +284,6 @@ struct EndpointTests {
     }
 
     @Test func `a text is decoded with the character set of its content type`() async throws {
-        let bench = try OperationBench()
         let bodies: [(type: String, bytes: [UInt8])] = [
             ("text/plain", [0xEF, 0xBB, 0xBF, 0xC3, 0xA9]), ("text/plain; charset=ISO-8859-1", [0xE9]),
             ("text/plain; charset=\"utf-8\"", [0xC3, 0xA9]), ("text/plain; x=y; charset=utf-16le", [0xE9, 0]),
@@ -313,10 +302,8 @@ struct EndpointTests {
     }
 
     @Test func `time limits of an operation override those of its base`() async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/api/slow") { _ in .silence }
-        var base = bench.base
-        base.options.timeouts.idle = .seconds(30)
+        let base = with(bench.base) { $0.options.timeouts.idle = .seconds(30) }
         let operation = base.get("slow", as: Album.self)
         #expect(operation.transferOptions.timeouts.idle == .seconds(30))
         operation.transferOptions.timeouts.firstByte = .milliseconds(50)

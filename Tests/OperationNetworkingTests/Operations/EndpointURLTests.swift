@@ -57,10 +57,15 @@ private struct TwoOrigins {
 
 @Suite("URLs over a base", .timeLimit(.minutes(1)))
 struct EndpointURLTests {
+    private let world: TwoOrigins
+
+    init() throws {
+        world = try TwoOrigins()
+    }
+
     private func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
 
     @Test func `an absolute URL of the service gets the headers and credentials of the base`() async throws {
-        let world = try TwoOrigins()
         let url = world.bench.server.url("/elsewhere/7?page=2")
         #expect(try await world.base.get(url, as: String.self).run() == "GET /elsewhere/7?page=2")
         let request = world.bench.server.requests[0]
@@ -106,18 +111,15 @@ struct EndpointURLTests {
         ("#top", "/api?key=1"),
     ])
     func `a relative URL is resolved against the base`(reference: String, target: String) async throws {
-        let world = try TwoOrigins()
         #expect(try await world.base.get(url(reference), as: String.self).run() == "GET \(target)")
     }
 
     @Test func `a URL with its own base URL keeps it`() async throws {
-        let world = try TwoOrigins()
         let relative = try #require(URL(string: "b", relativeTo: world.bench.server.url("/a/")))
         #expect(try await world.base.get(relative, as: String.self).run() == "GET /a/b")
     }
 
     @Test func `an endpoint keeps its method, headers and body at a URL, but not its query`() async throws {
-        let world = try TwoOrigins()
         let endpoint = Endpoint<String>.post("albums", ["page": 1], json: Album(title: "One")).header("X-Own", "own")
         var moved = endpoint.at(world.bench.server.url("/upload?id=7"))
         moved.query = ["part": 2]
@@ -129,7 +131,6 @@ struct EndpointURLTests {
     }
 
     @Test func `another origin is refused, and the error names the parameter that allows it`() async throws {
-        let world = try TwoOrigins()
         let url = world.other.url("/page?token=the-secret")
         for operation in [world.base.get(url, as: String.self), world.base.get(url, as: String.self)] {
             let error = await failure(of: operation)
@@ -148,7 +149,6 @@ struct EndpointURLTests {
 
     @Test(arguments: ["https://127.0.0.1:%/", "http://localhost:%/", "//127.0.0.2:%/", "http://127.0.0.1:1/"])
     func `another scheme, host or port is another origin`(pattern: String) async throws {
-        let world = try TwoOrigins()
         let url = try url(pattern.replacing("%", with: "\(world.bench.server.port)"))
         #expect(await failure(of: world.base.get(url, as: String.self))?.code == .otherOrigin)
     }
@@ -158,13 +158,11 @@ struct EndpointURLTests {
         ("http://127.0.0.1:0/", .invalidURL), ("http:///path", .invalidURL),
     ])
     func `a URL that cannot be requested fails with a message`(text: String, code: NetworkError.Code) async throws {
-        let world = try TwoOrigins()
         let error = await failure(of: world.base.get(try url(text), allowsOtherOrigin: true, as: String.self))
         #expect(error?.code == code && error?.message.hasSuffix(".") == true)
     }
 
     @Test func `no header and no credential of the base reaches another origin`() async throws {
-        let world = try TwoOrigins()
         let url = world.other.url("/page")
         let base = world.base
         #expect(try await base.get(url, allowsOtherOrigin: true, as: String.self).run() == "GET /page")
@@ -183,7 +181,6 @@ struct EndpointURLTests {
     }
 
     @Test func `a group gives no credential of a realm without origins to another origin`() async throws {
-        let world = try TwoOrigins()
         var base = world.base
         let realms = base.realms
         base.realms = []
@@ -207,7 +204,6 @@ struct EndpointURLTests {
     @Test func `secret headers of an endpoint stay at its base, and headers that are added afterwards do not`()
         async throws
     {
-        let world = try TwoOrigins()
         let endpoint = Endpoint<String>.get("albums").adding([
             "Authorization": "Basic dGhlOmtleQ==", "X-Auth-Token": "the token", "X-Trace": "Bearer the-token",
             "Accept-Language": "de",
@@ -224,9 +220,7 @@ struct EndpointURLTests {
     }
 
     @Test func `a user and a password in a URL are ignored`() async throws {
-        let world = try TwoOrigins()
-        var base = world.base
-        base.headers = [:]
+        let base = with(world.base) { $0.headers = [:] }
         let url = try url("http://me:secret@127.0.0.1:\(world.bench.server.port)/page")
         #expect(try await base.get(url, as: String.self).run() == "GET /page")
         #expect(world.bench.server.requests[0]["Authorization"] == nil)
@@ -236,7 +230,6 @@ struct EndpointURLTests {
         "http://example.com/songs", "https://example.com", "/HTTPS://example.com", "copy/http://example.com",
     ])
     func `a path that contains a URL is refused, and the error names the calls for URLs`(path: String) async throws {
-        let world = try TwoOrigins()
         for error in [
             await failure(of: world.base.get(path, as: String.self)), await failure(of: world.base.download(path)),
         ] {
@@ -248,7 +241,6 @@ struct EndpointURLTests {
     }
 
     @Test func `a question mark in a path logs a notice that names the query parameter`() async throws {
-        let world = try TwoOrigins()
         let notices = NoticeTaker.recorder(for: "NetworkBase")
         _ = try await world.base.get("noticed/7:1?page=2&token=the-secret", as: String.self).run()
         #expect(world.bench.server.requests[0].target.hasPrefix("/api/noticed/7:1%3Fpage=2"))
@@ -259,7 +251,6 @@ struct EndpointURLTests {
     }
 
     @Test func `three pages are loaded by their links, relative and absolute`() async throws {
-        let world = try TwoOrigins()
         let server = world.bench.server
         let third = server.url("/api/items?page=3").absoluteString
         server.route("GET", "/api/items") { request in
@@ -285,7 +276,6 @@ struct EndpointURLTests {
     }
 
     @Test func `a link to another origin fails with an error`() async throws {
-        let world = try TwoOrigins()
         let link = "<\(world.other.url("/items?page=2"))>; rel=next"
         world.bench.server.route("GET", "/api/items") { _ in .json("[1]").with("Link", link) }
         let first = world.base.get("items", as: [Int].self)

@@ -7,10 +7,6 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// Tests network operations as children of groups.
 @Suite("Progress of network operations in groups", .timeLimit(.minutes(1)))
 struct GroupTransferTests {

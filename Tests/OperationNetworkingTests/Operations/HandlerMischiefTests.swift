@@ -59,16 +59,11 @@ struct HandlerMischiefTests {
         let session = StubSession()
         let count = Locked(0)
         session.route("GET", "/") { _ in
-            let number = count.withLock { count in
-                count += 1
-                return count
-            }
+            let number = count.next()
             return number <= 2 ? .failure(.cannotConnect) : .text("Hello")
         }
         let url = try #require(URL(string: "http://stub.example/"))
-        let operation = NetworkDataOperation(url: url, urlSession: session) { data, _ in
-            String(decoding: data, as: UTF8.self)
-        }
+        let operation = NetworkDataOperation<String>(url: url, urlSession: session)
         var retry = Retry.standard
         (retry.backoff, retry.budget) = (.constant(.zero), nil)
         operation.retry = retry

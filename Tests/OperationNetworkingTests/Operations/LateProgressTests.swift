@@ -7,25 +7,6 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// A clock that calls a closure whenever it is read, until the closure returns true.
-private final class InterruptingClock: OperationClock {
-    private let clock = ManualClock()
-    let interruption = Locked<(@Sendable () -> Bool)?>(nil)
-
-    var now: OperationInstant {
-        if let action = interruption.withLock({ exchange(&$0, with: nil) }), !action() {
-            interruption.withLock { $0 = action }
-        }
-        return clock.now
-    }
-
-    func schedule(
-        at instant: OperationInstant, _ action: @escaping @Sendable () -> Void
-    ) -> any OperationTimer {
-        clock.schedule(at: instant, action)
-    }
-}
-
 @Suite(.timeLimit(.minutes(2)))
 struct LateProgressTests {
     @Test func `no progress is reported after a failure, even if it was counted before`() async throws {
@@ -35,7 +16,15 @@ struct LateProgressTests {
             LoopbackAnswer(
                 .head(200, ["Content-Length": "10"]), .stall(until: gate), .send("01234"), .stallForever)
         }
-        let clock = InterruptingClock()
+        // The clock calls a closure whenever it is read, until the closure returns true.
+        let manual = ManualClock(), interruption = Locked<(@Sendable () -> Bool)?>(nil)
+        let clock = ClosureClock(
+            over: manual,
+            now: {
+                let action = interruption.withLock { exchange(&$0, with: nil) }
+                if let action, !action() { interruption.withLock { $0 = action } }
+                return manual.now
+            })
         let operation = bench.text()
         operation.clock = clock
         let lines = EventRecorder<String>()
@@ -48,7 +37,7 @@ struct LateProgressTests {
         try await TestThread.run { while operation.responseHead == nil { sched_yield() } }
         let error = NetworkError(code: .transferFailed, phase: .receiving, message: "Given up.")
         operation.downloadProgressHandler = { _ in lines.record("progress") }
-        clock.interruption.withLock {
+        interruption.withLock {
             $0 = { [weak operation] in
                 // The bytes are counted, but not reported on the queue yet.
                 guard let operation, operation.downloadProgress.completedBytes > 0 else { return false }

@@ -70,8 +70,7 @@ struct MainActorCallbackTests {
     }
 
     @Test func `each call adds a closure beside the handlers, and the handlers keep their queue`() async throws {
-        let bench = try OperationBench(), screen = Screen(), lines = EventRecorder<String>()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }, screen = Screen(), lines = EventRecorder<String>()
         let operation = bench.text()
         operation.downloadProgressHandler = { [callbacks = bench.callbacks] _ in
             dispatchPrecondition(condition: .onQueue(callbacks))
@@ -86,8 +85,7 @@ struct MainActorCallbackTests {
     }
 
     @Test func `a failure calls the completion closure with its error`() async throws {
-        let bench = try OperationBench(), screen = Screen()
-        bench.server.route("GET", "/") { _ in .status(404) }
+        let bench = try OperationBench { _ in .status(404) }, screen = Screen()
         let operation = screen.follow(bench.text())
         await operation.startAndEnd()
         await settled()
@@ -155,8 +153,7 @@ struct MainActorCallbackTests {
     }
 
     @Test func `a delegate on the main actor is not retained, and reads the outcome without a cast`() async throws {
-        let bench = try OperationBench(), delegate = Delegate()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }, delegate = Delegate()
         bench.server.route("GET", "/missing") { _ in .status(404) }
         do {
             let operation = bench.text(), failing = bench.text("/missing")
@@ -179,8 +176,7 @@ struct MainActorCallbackTests {
 
     @Test
     func `a late delegate is notified once, and a delegate that cancels gets only the cancellation`() async throws {
-        let bench = try OperationBench(), delegate = Delegate()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }, delegate = Delegate()
         bench.server.route("GET", "/part") { _ in
             LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("Hello"), .stallForever)
         }
@@ -259,8 +255,7 @@ struct MainActorCallbackTests {
     }
 
     @Test func `closures that hold their operation are released when they are suppressed or added late`() async throws {
-        let bench = try OperationBench(), screen = Screen()
-        bench.server.route("GET", "/") { _ in .text("Hello") }
+        let bench = try OperationBench { _ in .text("Hello") }, screen = Screen()
         do {
             let operation = bench.text()
             let hold = { @MainActor @Sendable in withExtendedLifetime(operation) {} }

@@ -12,10 +12,15 @@ import Testing
 
 @Suite("NetworkDataOperation", .timeLimit(.minutes(3)))
 struct NetworkDataOperationTests {
+    private let bench: OperationBench
+
+    init() throws {
+        bench = try OperationBench()
+    }
+
     struct Model: Codable, Sendable, Equatable { let name: String }
 
     @Test func `an operation with an evaluator closure returns a decoded model`() async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/model") { _ in .json(#"{"name":"Anna"}"#) }
         let url = bench.server.url("/model")
         let operation = NetworkDataOperation(url: url, urlSession: .shared) { data, response in
@@ -89,7 +94,6 @@ struct NetworkDataOperationTests {
     }
 
     @Test func `the body of an error response is kept up to its limit, and then cut off`() async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in
             LoopbackAnswer(
                 .head(500, ["Content-Length": "1000000000000"]), .send(repeating: Array("abcd".utf8), count: nil))
@@ -165,9 +169,7 @@ struct NetworkDataOperationTests {
     }
 
     @Test func `an invalid request fails before anything is sent`() async throws {
-        let bench = try OperationBench()
-        var request = URLRequest(url: bench.server.url("/"))
-        request.httpMethod = "GE T"
+        let request = with(URLRequest(url: bench.server.url("/"))) { $0.httpMethod = "GE T" }
         let operation = NetworkDataOperation(request: request, urlSession: bench.session) { data, _ in data }
         let error = await failure(of: operation)
         #expect(error?.code == .invalidMethod)
@@ -190,7 +192,6 @@ struct NetworkDataOperationTests {
     }
 
     @Test func `handlers, the delegate and onCompletion get the same result on the callback queue`() async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/yes") { _ in .text("Hello") }
         bench.server.route("GET", "/no") { _ in .status(404) }
         for (target, lines) in [
@@ -215,7 +216,6 @@ struct NetworkDataOperationTests {
     }
 
     @Test func `the data and the error can be read without the type of the operation`() async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/good") { _ in .text("Hello") }
         bench.server.route("GET", "/refused") { _ in .text("not found", status: 404) }
         func operation(_ target: String) -> any AnyNetworkOperation {
@@ -245,7 +245,6 @@ struct NetworkDataOperationTests {
 
     @Test
     func `onFailure gets the operation and its error on the callback queue, and only after a failure`() async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/yes") { _ in .text("Hello") }
         bench.server.route("GET", "/no") { _ in .text("no", status: 404) }
         let lines = EventRecorder<String>()
@@ -291,7 +290,6 @@ struct NetworkDataOperationTests {
 
     @Test func `an API error is decoded even if its body exceeds the kept bytes`() async throws {
         struct Problem: Error, Decodable { let reason: String }
-        let bench = try OperationBench()
         let long = String(repeating: "x", count: 100_000)
         bench.server.route("GET", "/") { _ in .json(#"{"reason":"\#(long)"}"#, status: 422) }
         let operation = bench.text()

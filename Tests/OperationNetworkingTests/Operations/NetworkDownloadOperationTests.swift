@@ -12,8 +12,13 @@ import Testing
 
 @Suite("NetworkDownloadOperation and NetworkUploadOperation", .timeLimit(.minutes(3)))
 struct NetworkDownloadOperationTests {
+    private let bench: OperationBench
+
+    init() throws {
+        bench = try OperationBench()
+    }
+
     @Test func `an evaluator can move the complete downloaded file`() async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/file") { LoopbackResource(.pattern(count: 3 << 20)).answer(to: $0) }
         let url = bench.server.url("/file")
         let place = FileManager.default.temporaryDirectory.appendingPathComponent("download-\(UUID().uuidString)")
@@ -108,7 +113,6 @@ struct NetworkDownloadOperationTests {
     }
 
     @Test func `a NetworkRequest is uploaded with its own body, or with another one`() async throws {
-        let bench = try OperationBench()
         bench.server.route("POST", "/") { .text("\($0["X-One"] ?? "") \($0.text)") }
         let request = try NetworkRequest(
             "POST", url: bench.server.url("/"), headers: ["X-One": "1"], body: .data(Data("own".utf8)))
@@ -150,7 +154,6 @@ struct NetworkDownloadOperationTests {
                 return request
             }
         }
-        let bench = try OperationBench()
         bench.server.route("POST", "/") { .text($0.text) }
         var inMemory = URLRequest(url: bench.server.url("/"))
         inMemory.httpMethod = "POST"
@@ -175,7 +178,6 @@ struct NetworkDownloadOperationTests {
     }
 
     @Test func `a download with a request body reports both, and its progress is that of the file`() async throws {
-        let bench = try OperationBench()
         let (gate, half) = (Gate(), Gate())
         bench.server.route("POST", "/") { _ in
             LoopbackAnswer(
@@ -204,7 +206,6 @@ struct NetworkDownloadOperationTests {
 
     @Test func `a download that fails leaves no file, whatever the failure`() async throws {
         struct Mine: Error {}
-        let bench = try OperationBench()
         bench.server.route("GET", "/status") { _ in .text("gone", status: 410) }
         bench.server.route("GET", "/cut") { _ in .repeating([1, 2, 3], count: 1_000_000).cut(at: 500_000, by: .reset) }
         bench.server.route("GET", "/well") { _ in .text("Hello") }
@@ -221,7 +222,6 @@ struct NetworkDownloadOperationTests {
     }
 
     @Test func `a body from data or from a file is sent completely, and its progress is reported`() async throws {
-        let bench = try OperationBench()
         bench.server.route("POST", "/") { .text("\($0.bodyCount)") }
         bench.server.route("PUT", "/") { .text("\($0.bodyCount)") }
         let bytes = Data(repeating: 7, count: 2 << 20)

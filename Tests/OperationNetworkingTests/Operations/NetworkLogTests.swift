@@ -6,12 +6,10 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 @Suite("Log of network operations", .timeLimit(.minutes(3)))
 struct NetworkLogTests {
+    private let entries = EventRecorder<String>()
+
     @Test func `requests and responses are logged without secrets, unless redaction is turned off`() async throws {
         let bench = try OperationBench()
         bench.server.route("POST", "/api/sign-in") { _ in
@@ -51,7 +49,6 @@ struct NetworkLogTests {
                 #expect(shown == texts[count + 1] + (isWhole ? "" : "… (8 bytes)"), "\(count)")
             }
         }
-        let entries = EventRecorder<String>()
         var base = bench.base
         base.log = NetworkLog(level: .bodies, redaction: .none) { entries.record($0) }
         _ = try await base.send(body: .data(Data([0xFF, 0xD8, 0xFF])), to: "a", as: [String].self).run()
@@ -106,7 +103,6 @@ struct NetworkLogTests {
         bench.server.route("GET", "/api/list") { _ in
             .json(#"{"next":"/list?cursor=S3CRET","all":["https://u:S3CRET@h/x#S3CRET"],"name":"Anna"}"#)
         }
-        let entries = EventRecorder<String>()
         var base = bench.base
         base.log = NetworkLog(level: .bodies) { entries.record($0) }
         _ = try await base.get("list", as: Data.self).run()
@@ -117,7 +113,6 @@ struct NetworkLogTests {
     @Test func `a response that is a single text is not logged, because it may be a token`() async throws {
         let bench = try OperationBench()
         bench.server.route("GET", "/api/token") { _ in .json(#""t0psecret""#) }
-        let entries = EventRecorder<String>()
         var base = bench.base
         base.log = NetworkLog(level: .bodies) { entries.record($0) }
         #expect(try await base.get("token", as: String.self).run() == #""t0psecret""#)
@@ -126,7 +121,6 @@ struct NetworkLogTests {
 
     @Test func `at the lowest level, a failure is logged with its reason and without the query`() async throws {
         let bench = try OperationBench()
-        let entries = EventRecorder<String>()
         let operation = bench.text("/nowhere?q=hidden")
         operation.addNetworkObserver(NetworkLog { entries.record($0) })
         _ = await failure(of: operation)

@@ -70,14 +70,11 @@ struct OperationCancellationTests {
         let log = HandlerLog()
         let (isWaiting, wasCancelled) = (Gate(), Gate())
         do {
-            let operation = Waiting(bench) {
-                await withTaskCancellationHandler {
-                    isWaiting.open()
-                    await wasCancelled.passage()
-                } onCancel: {
-                    wasCancelled.open()
-                }
-            }
+            let operation = bench.watched(
+                Hooked(bench) { request in
+                    await wasCancelled.openedByCancellation(afterOpening: isWaiting)
+                    return request
+                })
             log.watch(operation)
             operation.delegate = log
             operation.start()
@@ -146,17 +143,14 @@ struct OperationCancellationTests {
     }
 
     @Test func `canceling the task before it is resumed also ends the operation`() async throws {
-        final class Cancelling: NetworkDataOperation<Int>, @unchecked Sendable {
-            override func createTask(
-                with request: NetworkRequest, using session: any NetworkSession
-            ) throws -> any NetworkTask {
-                let task = try super.createTask(with: request, using: session)
+        let bench = try OperationBench()
+        let operation = Hooked(
+            bench,
+            make: { request, session in
+                let task = session.makeTask(with: request)
                 task.cancel()
                 return task
-            }
-        }
-        let bench = try OperationBench()
-        let operation = Cancelling(url: bench.server.url("/"), urlSession: bench.session) { data, _ in data.count }
+            })
         operation.start()
         #expect(await operation.finalOutcome.cancellationCause?.code == .networkTaskCancelled)
         #expect(bench.server.counts.heads == 0)
@@ -164,7 +158,17 @@ struct OperationCancellationTests {
 
     @Test(arguments: [true, false])
     func `a task may report its whole result before createTask returns`(succeeds: Bool) async throws {
-        let session = HastySession(succeeds ? nil : NetworkError(code: .cancelled, phase: .waiting, message: "Early."))
+        let error = succeeds ? nil : NetworkError(code: .cancelled, phase: .waiting, message: "Early.")
+        // A well-behaved session does not report anything before `makeTask` returns.
+        let session = ClosureSession { request, receiver in
+            let task = ClosureTask()
+            if succeeds {
+                receiver.task(task, didReceive: ResponseHead(url: request.url, status: 200))
+                Data("early".utf8).withUnsafeBytes { receiver.task(task, didReceive: $0) }
+            }
+            receiver.task(task, didEndWith: error)
+            return task
+        }
         let operation = NetworkDataOperation(
             request: URLRequest(url: try #require(URL(string: "http://localhost/"))), urlSession: session
         ) { data, _ in String(decoding: data, as: UTF8.self) }
@@ -230,22 +234,6 @@ struct OperationCancellationTests {
     }
 }
 
-private final class Waiting: NetworkDataOperation<Int>, @unchecked Sendable {
-    private let wait: @Sendable () async -> Void
-
-    init(_ bench: OperationBench, _ wait: @escaping @Sendable () async -> Void) {
-        self.wait = wait
-        super.init(url: bench.server.url("/"), urlSession: bench.session) { data, _ in data.count }
-        callbackQueue = bench.callbacks
-        bench.census.track(self)
-    }
-
-    override func adapt(_ request: NetworkRequest) async -> NetworkRequest {
-        await wait()
-        return request
-    }
-}
-
 /// Opens a gate when it was asked for a decision.
 private final class Telling: AttemptPolicy {
     let policy: Again
@@ -256,30 +244,5 @@ private final class Telling: AttemptPolicy {
     func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
         policy.decide(report, for: host, answer)
         wasAsked.open()
-    }
-}
-
-/// The tasks of this session report everything before `makeTask` returns, unlike those of a well-behaved session.
-private final class HastySession: NetworkSession {
-    private final class Task: IdleTask {
-        let request: NetworkRequest
-
-        init(_ request: NetworkRequest) { self.request = request }
-
-        func bodyIsReady() {}
-    }
-
-    private let error: NetworkError?
-
-    init(_ error: NetworkError?) { self.error = error }
-
-    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-        let task = Task(request)
-        if error == nil {
-            receiver.task(task, didReceive: ResponseHead(url: request.url, status: 200))
-            Data("early".utf8).withUnsafeBytes { receiver.task(task, didReceive: $0) }
-        }
-        receiver.task(task, didEndWith: error)
-        return task
     }
 }

@@ -13,8 +13,13 @@ import Testing
 
 @Suite("Suspension and progress of network operations", .timeLimit(.minutes(3)))
 struct OperationControlTests {
+    private let bench: OperationBench
+
+    init() throws {
+        bench = try OperationBench()
+    }
+
     @Test func `suspended within a body, an operation resumes where it stopped, with each byte once`() async throws {
-        let bench = try OperationBench()
         let gate = Gate()
         bench.server.route("GET", "/") { _ in
             LoopbackAnswer(
@@ -46,9 +51,7 @@ struct OperationControlTests {
             before: { _ = suspended.withLock { $0 }?.suspend() },
             after: { for _ in 0..<3 { bench.session.waitForAnswer(from: bench.server.url("/other")) } })
         let session = LateSession(over: bench.session, takesOrders: true, moment)
-        let operation = NetworkDataOperation(url: bench.server.url("/"), urlSession: session) { data, _ in
-            String(decoding: data, as: UTF8.self)
-        }
+        let operation = NetworkDataOperation<String>(url: bench.server.url("/"), urlSession: session)
         suspended.withLock { $0 = operation }
         try await TestThread.run { operation.start() }
         #expect(operation.state == .suspended)
@@ -133,7 +136,6 @@ struct OperationControlTests {
     }
 
     @Test func `toggle starts, suspends and resumes an operation, and returns its state`() async throws {
-        let bench = try OperationBench()
         let gate = Gate()
         bench.server.route("GET", "/") { _ in .text("Hello").after(gate) }
         let operation = bench.text()
@@ -169,7 +171,6 @@ struct OperationControlTests {
 
     @Test
     func `progress grows to the total, is reported on the callback queue, and precedes the success`() async throws {
-        let bench = try OperationBench()
         bench.server.route("POST", "/") { request in
             LoopbackResource(.pattern(count: 5 << 20)).answer(to: request)
         }
@@ -206,7 +207,6 @@ struct OperationControlTests {
     }
 
     @Test func `Foundation's Progress never decreases, and finishes when the response is complete`() async throws {
-        let bench = try OperationBench()
         let answers: [LoopbackAnswer] = [
             .repeating([1], count: 4 << 20), .status(204), .chunks(["a", "b"]), .text(""),
         ]
@@ -277,7 +277,6 @@ struct OperationControlTests {
     }
 
     @Test func `pausing the progress suspends the operation, and resuming the progress resumes it`() async throws {
-        let bench = try OperationBench()
         let gate = Gate()
         bench.server.route("GET", "/") { _ in
             LoopbackAnswer(.head(200, ["Content-Length": "5"]), .stall(until: gate), .send("Hello"))
@@ -295,7 +294,6 @@ struct OperationControlTests {
 
     @Test
     func `if no time passes, a minimum interval allows only the first and the last progress report`() async throws {
-        let bench = try OperationBench()
         let (gate, first) = (Gate(), Gate())
         bench.server.route("GET", "/") { _ in
             LoopbackAnswer(
@@ -321,7 +319,6 @@ struct OperationControlTests {
 
     @Test
     func `between two progress reports, the callback queue runs other work, even with a slow handler`() async throws {
-        let bench = try OperationBench()
         let (more, rest) = (Gate(), Gate())
         bench.server.route("GET", "/") { _ in
             LoopbackAnswer(
@@ -360,7 +357,6 @@ struct OperationControlTests {
                 told.record((ObjectIdentifier(operation), progress))
             }
         }
-        let bench = try OperationBench()
         bench.server.route("POST", "/") { _ in .text("Hello") }
         bench.server.route("GET", "/") { _ in .silence }
         let delegate = Sent()
@@ -399,7 +395,6 @@ struct OperationControlTests {
     }
 
     @Test func `progress does not decrease when an attempt is repeated`() async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/") { request in
             request.number == 0
                 ? .repeating([1], count: 1_000_000).cut(at: 700_000, by: .reset) : .repeating([1], count: 800_000)

@@ -23,16 +23,11 @@ struct OperationFaultTests {
         operation.callbackQueue = bench.callbacks
         do {
             let value = try await operation.run()
-            guard case .body(let body) = fault.end else {
-                Issue.record("a success: \(value.prefix(100))")
-                return
-            }
+            guard case .body(let body) = fault.end else { return unmet("a success: \(value.prefix(100))") }
             #expect(value == body)
         } catch {
-            guard case .failure(let codes) = fault.end, case .failed(let failure) = error else {
-                Issue.record("\(error)")
-                return
-            }
+            guard case .failure(let codes) = fault.end, case .failed(let failure) = error
+            else { return unmet("\(error)") }
             #expect(codes.contains(failure.code), "\(failure)")
             #expect(failure.request != nil)
         }
@@ -42,9 +37,7 @@ struct OperationFaultTests {
     @Test(arguments: OperationFault.all)
     func `a data operation ends as the fault catalogue says`(_ fault: OperationFault) async throws {
         let bench = try OperationBench()
-        let operation = NetworkDataOperation(request: try request(fault, bench), urlSession: bench.session) { data, _ in
-            String(decoding: data, as: UTF8.self)
-        }
+        let operation = NetworkDataOperation<String>(request: try request(fault, bench), urlSession: bench.session)
         try await check(operation, fault, bench)
     }
 

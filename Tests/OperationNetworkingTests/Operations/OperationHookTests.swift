@@ -55,25 +55,10 @@ private class NewFashioned<TaskResult, ResultType: Sendable>: NetworkOperation<T
     }
 }
 
-private final class Signed: NetworkDataOperation<String>, @unchecked Sendable {
-    let token: @Sendable () async throws -> String
-
-    init(_ bench: OperationBench, token: @escaping @Sendable () async throws -> String) {
-        self.token = token
-        super.init(url: bench.server.url("/"), urlSession: bench.session)
-        callbackQueue = bench.callbacks
-        bench.census.track(self)
-    }
-
-    override func adapt(_ request: NetworkRequest) async throws -> NetworkRequest {
-        var headers = request.headers
-        headers["Authorization"] = "Bearer \(try await token())"
-        return try NetworkRequest(request.method, url: request.url, headers: headers, body: request.body)
-    }
-
-    override func evaluate(result: Data, response: HTTPURLResponse) -> String {
-        String(decoding: result, as: UTF8.self)
-    }
+private func signed(
+    _ bench: OperationBench, _ token: @escaping @Sendable () async throws -> String
+) -> Hooked {
+    bench.watched(Hooked(bench, method: "GET") { try $0.with("Authorization", "Bearer \(try await token())") })
 }
 
 private final class OldUpload: NetworkUploadOperation<String>, @unchecked Sendable {
@@ -104,10 +89,7 @@ private final class OlderThatThrows: NetworkDataOperation<Int>, @unchecked Senda
     let asked = Locked(0)
 
     override func createTask(with request: URLRequest, using session: URLSession) throws -> URLSessionTask? {
-        let number = asked.withLock { count in
-            count += 1
-            return count
-        }
+        let number = asked.next()
         if number < 3 { throw URLError(.networkConnectionLost) }
         return session.dataTask(with: request) { [self] _, _, error in
             if let error { return finish(withError: NetworkError(error)) }
@@ -159,6 +141,12 @@ private final class Counting: NetworkOperation<Int, String>, @unchecked Sendable
 
 @Suite("Hooks of network operations", .timeLimit(.minutes(3)))
 struct OperationHookTests {
+    private let bench: OperationBench
+
+    init() throws {
+        bench = try OperationBench()
+    }
+
     @Test func `a generic subclass that overrides the older createTask works, and calls its evaluator`() async throws {
         let bench = try OperationBench { .text("prepared: \($0["X-Prepared"] ?? "no")") }
         do {
@@ -172,7 +160,6 @@ struct OperationHookTests {
     }
 
     @Test func `the older createTask sends a file, and rejects a stream instead of sending nothing`() async throws {
-        let bench = try OperationBench()
         bench.server.route("POST", "/") { .text($0.text) }
         func upload(_ body: RequestBody) -> OldUpload {
             OldUpload(url: bench.server.url("/"), body: body, urlSession: .shared) { data, _ in
@@ -193,7 +180,6 @@ struct OperationHookTests {
 
     @Test("The older createTask rejects a session that it would bypass, and sends nothing", arguments: [false, true])
     func oldFormWithStub(isWrapped: Bool) async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/older") { _ in .text("Hello") }
         let stub = StubSession()
         let session: any NetworkSession = isWrapped ? ExchangeSession(over: stub) : stub
@@ -208,7 +194,6 @@ struct OperationHookTests {
     }
 
     @Test func `a subclass may leave some of its requests to the superclass, even the first ones`() async throws {
-        let bench = try OperationBench()
         for path in ["/newer", "/older"] { bench.server.route("GET", path) { _ in .text("Hello") } }
         for path in ["newer", "older", "newer", "older"] {
             let operation = SometimesOlder(url: bench.server.url("/" + path), urlSession: bench.session)
@@ -228,7 +213,6 @@ struct OperationHookTests {
     }
 
     @Test func `the older createTask gets the prepared request with all later changes`() async throws {
-        let bench = try OperationBench()
         bench.server.route("POST", "/") { .text($0.text) }
         let changes: [(@Sendable (NetworkRequest) throws -> NetworkRequest)?] = [
             nil, { try $0.with("X-Token", "abc").with("X-Prepared", nil) },
@@ -250,11 +234,10 @@ struct OperationHookTests {
     }
 
     @Test func `an error that a hook throws before sending is reported as a failed preparation`() async throws {
-        let bench = try OperationBench()
-        let decoding = Signed(bench) {
+        let decoding = signed(bench) {
             _ = try JSONDecoder().decode(Int.self, from: Data("x".utf8)); return ""
         }
-        let loading = Signed(bench) { throw URLError(.timedOut) }
+        let loading = signed(bench) { throw URLError(.timedOut) }
         for operation in [decoding, loading] {
             let error = await failure(of: operation)
             #expect(error?.code == .preparationFailed)
@@ -310,7 +293,7 @@ struct OperationHookTests {
         struct NoToken: Error {}
         let bench = try OperationBench { .text($0["Authorization"] ?? "none") }
         let gate = Gate()
-        let operation = Signed(bench) {
+        let operation = signed(bench) {
             await gate.passage()
             return "abc"
         }
@@ -318,7 +301,7 @@ struct OperationHookTests {
         #expect(bench.server.counts.heads == 0)
         gate.open()
         #expect(try await operation.value == "Bearer abc")
-        let error = await failure(of: Signed(bench) { throw NoToken() })
+        let error = await failure(of: signed(bench) { throw NoToken() })
         #expect(error?.code == .preparationFailed)
         #expect(error?.cause is NoToken)
         #expect(bench.server.counts.heads == 1)
@@ -332,7 +315,6 @@ struct OperationHookTests {
                 return request
             }
         }
-        let bench = try OperationBench()
         bench.server.route("POST", "/") { .text("\($0["Content-Type"] ?? "") \($0.text)") }
         let operation = Upload(url: bench.server.url("/"), body: .data(Data("Hi".utf8)), urlSession: bench.session) {
             data, _ in String(decoding: data, as: UTF8.self)
@@ -367,7 +349,7 @@ struct OperationHookTests {
     @Test func `a policy may repeat an attempt, which is prepared again completely`() async throws {
         let bench = try OperationBench { $0.number < 2 ? .status(503) : .text($0["Authorization"] ?? "none") }
         let tokens = Locked(0)
-        let operation = Signed(bench) {
+        let operation = signed(bench) {
             tokens.withLock { tokens in
                 tokens += 1
                 return "\(tokens)"
@@ -412,7 +394,6 @@ struct OperationHookTests {
                 throw NetworkError(code: .connectionLost, phase: .waiting, message: "There is no task.")
             }
         }
-        let bench = try OperationBench()
         let operation = NoTask(url: bench.server.url("/"), urlSession: bench.session) { _, _ in "" }
         operation.networkAttempts.changePolicies { $0.manual = Again(most: 20_000) }
         #expect(await failure(of: operation)?.code == .connectionLost)

@@ -111,6 +111,8 @@ private func makeShop() -> StubSession {
 
 @Suite("Operation classes of your own", .timeLimit(.minutes(3)))
 struct OwnOperationTests {
+    private let session = makeShop()
+
     @Test func `an abstract base class needs no URL and takes any session`() async throws {
         let session: any NetworkSession = makeShop()
         #expect(try await AlbumOperation(session: session).run() == Album(title: "One"))
@@ -127,7 +129,6 @@ struct OwnOperationTests {
 
     @Test("An operation without a request fails before anything is sent, and names the method to override")
     func noRequest() async throws {
-        let session = makeShop()
         let error = await failure(of: NetworkDataOperation<Data>(urlSession: session))
         #expect(error?.code == .preparationFailed)
         #expect(error?.phase == .checking)
@@ -156,7 +157,6 @@ struct OwnOperationTests {
     }
 
     @Test func `without an evaluator, the result type determines the evaluation`() async throws {
-        let session = makeShop()
         let (url, nothing) = (address("/album"), address("/nothing"))
         let json = #"{"title":"One"}"#
         #expect(try await NetworkDataOperation<Data>(url: url, urlSession: session).run() == Data(json.utf8))
@@ -179,7 +179,6 @@ struct OwnOperationTests {
 
     @Test("A result type without a default evaluation fails before anything is sent, unless there is an evaluator")
     func noEvaluator() async throws {
-        let session = makeShop()
         let url = address("/album")
         let errors = [
             await failure(of: NetworkDataOperation<Opaque>(url: url, urlSession: session)),
@@ -200,7 +199,6 @@ struct OwnOperationTests {
 
     @Test func `a hook, an evaluator and a rule get the response without the type of Foundation`() async throws {
         struct Refused: Error {}
-        let session = makeShop()
         let url = address("/album")
         #expect(try await ByHead(url: url, urlSession: session).run().count == 200)
         let types = NetworkDataOperation(url: url, urlSession: session) { response in
@@ -216,7 +214,6 @@ struct OwnOperationTests {
 
     @Test
     func `a base adds its session, missing headers, rules and options to an operation of any class`() async throws {
-        let session = makeShop()
         let shop = NetworkBase(address("/")) {
             $0.session = session
             $0.headers = ["X-Client": "shop", "X-Own": "the base's"]
@@ -251,7 +248,6 @@ struct OwnOperationTests {
     }
 
     @Test func `a hook that sends a request to another origin does not send the headers of the base`() async throws {
-        let session = makeShop()
         let shop = NetworkBase(address("/")) {
             $0.session = session
             $0.headers = ["Authorization": "secret ", "X-Own": "the base's"]
@@ -275,7 +271,6 @@ struct OwnOperationTests {
     }
 
     @Test func `a base sends the credential of a realm without origins to no other origin`() async throws {
-        let session = makeShop()
         let other = try #require(URL(string: "https://named.test"))
         func base(_ change: (inout AuthenticationOptions) -> Void = { _ in }) -> NetworkBase {
             var options = AuthenticationOptions()
@@ -336,7 +331,6 @@ struct OwnOperationTests {
 
     @Test
     func `a subclass may pass an evaluator with one parameter to the initializer without a request`() async throws {
-        let session = makeShop()
         #expect(try await Counting(address("/album"), session).run() == 15)
     }
 }

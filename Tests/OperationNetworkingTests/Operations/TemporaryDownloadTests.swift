@@ -34,10 +34,7 @@ struct TemporaryDownloadTests {
         let resource = resource
         let count = Locked(0)
         bench.server.route("GET", "/file") { request in
-            let number = count.withLock { count -> Int in
-                count += 1
-                return count
-            }
+            let number = count.next()
             let answer = resource.answer(to: request)
             return number == 1 ? answer.cut(at: 400_000) : number == 2 ? answer.cut(at: 200_000) : answer
         }

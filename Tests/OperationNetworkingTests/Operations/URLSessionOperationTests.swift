@@ -18,7 +18,7 @@ struct URLSessionOperationTests {
     private let session = URLSession(configuration: .ephemeral)
 
     private func text(_ url: URL) -> NetworkDataOperation<String> {
-        NetworkDataOperation(url: url, urlSession: session) { data, _ in String(decoding: data, as: UTF8.self) }
+        NetworkDataOperation<String>(url: url, urlSession: session)
     }
 
     @Test func `an operation loads data, and its response stays readable`() async throws {
@@ -37,9 +37,7 @@ struct URLSessionOperationTests {
         other.route("GET", "/far") { .text($0["Authorization"] ?? "no secret") }
         var request = URLRequest(url: bench.server.url("/"))
         request.setValue("Bearer secret", forHTTPHeaderField: "Authorization")
-        let operation = NetworkDataOperation(request: request, urlSession: session) { data, _ in
-            String(decoding: data, as: UTF8.self)
-        }
+        let operation = NetworkDataOperation<String>(request: request, urlSession: session)
         #expect(try await operation.run() == "no secret")
         #expect(bench.server.requests.map { $0["Authorization"] } == ["Bearer secret", "Bearer secret"])
     }

@@ -11,23 +11,8 @@ import Testing
 #endif
 
 /// An operation whose hook creates its task with a closure of the test.
-private final class Made: NetworkDataOperation<String>, @unchecked Sendable {
-    typealias Make = @Sendable (NetworkRequest, any NetworkSession) throws -> any NetworkTask
-
-    private let make: Make
-
-    init(_ bench: OperationBench, _ make: @escaping Make) {
-        self.make = make
-        super.init(url: bench.server.url("/"), urlSession: bench.session)
-    }
-
-    override func createTask(
-        with request: NetworkRequest, using session: any NetworkSession
-    ) throws -> any NetworkTask { try make(request, session) }
-
-    override func evaluate(result: Data, response: HTTPURLResponse) -> String {
-        String(decoding: result, as: UTF8.self)
-    }
+private func making(_ bench: OperationBench, _ make: @escaping Hooked.Make) -> Hooked {
+    Hooked(bench, method: "GET", make: make)
 }
 
 /// A custom task that wraps another task.
@@ -38,14 +23,8 @@ private final class Wrapped: WrappingTask {
 }
 
 /// A custom session that wraps another session.
-private final class Around: NetworkSession {
-    private let session: any NetworkSession
-
-    init(_ session: any NetworkSession) { self.session = session }
-
-    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-        session.makeTask(with: request, receiver: receiver)
-    }
+private func around(_ session: any NetworkSession) -> ClosureSession {
+    ClosureSession { session.makeTask(with: $0, receiver: $1) }
 }
 
 /// A custom receiver, which passes on the text of the body.
@@ -68,18 +47,18 @@ private final class Reader: NetworkReceiver {
 
 @Suite("Tasks of a session that is not bound to the operation", .timeLimit(.minutes(3)))
 struct UnboundTaskTests {
-    private func bench() throws -> OperationBench {
-        let bench = try OperationBench { _ in .text("Hello") }
-        return bench
+    private let bench: OperationBench
+
+    init() throws {
+        bench = try OperationBench { _ in .text("Hello") }
     }
 
     @Test func `a hook may return a task of another session, and the response reaches the operation`() async throws {
-        let bench = try bench()
         do {
             let other = try OperationBench().session
-            let sessions: [any NetworkSession] = [other, Around(other), URLSession(configuration: .ephemeral)]
+            let sessions: [any NetworkSession] = [other, around(other), URLSession(configuration: .ephemeral)]
             for session in sessions {
-                let operation = bench.watched(Made(bench) { request, _ in session.makeTask(with: request) })
+                let operation = bench.watched(making(bench) { request, _ in session.makeTask(with: request) })
                 #expect(try await operation.run() == "Hello")
                 await operation.ended()
             }
@@ -101,7 +80,7 @@ struct UnboundTaskTests {
                 with request: NetworkRequest, using session: any NetworkSession
             ) throws -> any NetworkTask { other.makeTask(with: request) }
         }
-        let bench = try bench(), folder = try TemporaryFolder()
+        let folder = try TemporaryFolder()
         do {
             let operation = bench.watched(Cover(bench, try OperationBench().session))
             if !isTemporary { operation.destination = .file(folder.url.appending(path: "cover")) }
@@ -129,17 +108,15 @@ struct UnboundTaskTests {
 
             override func evaluate(result: Data, response: HTTPURLResponse) -> Data { result }
         }
-        let bench = try bench()
         let other = try OperationBench()
         #expect(try await bench.watched(Environment(bench, other.session)).run() == Data("Hello".utf8))
     }
 
     @Test func `a task of another session that was called before it was returned fails the operation`() async throws {
-        let bench = try bench()
         let other = try OperationBench().session
         let calls: [@Sendable (any NetworkTask) -> Void] = [{ $0.resume() }, { $0.cancel() }, { $0.hold() }]
         for call in calls {
-            let operation = Made(bench) { request, _ in
+            let operation = making(bench) { request, _ in
                 let task = other.makeTask(with: request)
                 call(task)
                 return task
@@ -152,46 +129,44 @@ struct UnboundTaskTests {
 
     @Test
     func `if two operations return the same task, the first one succeeds and the second one fails`() async throws {
-        let bench = try bench()
         let other = try OperationBench().session
         let kept = Locked<(any NetworkTask)?>(nil)
-        let make: Made.Make = { request, _ in
+        let make: Hooked.Make = { request, _ in
             if let task = kept.withLock({ $0 }) { return task }
             let task = other.makeTask(with: request)
             kept.withLock { $0 = task }
             return task
         }
-        #expect(try await bench.watched(Made(bench, make)).run() == "Hello")
-        #expect(await failure(of: bench.watched(Made(bench, make)))?.code == .unboundTask)
+        #expect(try await bench.watched(making(bench, make)).run() == "Hello")
+        #expect(await failure(of: bench.watched(making(bench, make)))?.code == .unboundTask)
     }
 
     @Test func `a session that a hook kept from an earlier operation works like any other session`() async throws {
-        let bench = try bench()
         let kept = Locked<(any NetworkSession)?>(nil)
         let first = bench.watched(
-            Made(bench) { request, session in
+            making(bench) { request, session in
                 kept.withLock { $0 = session }
                 return session.makeTask(with: request)
             })
         #expect(try await first.run() == "Hello")
         await first.ended()
         let session = try #require(kept.withLock { $0 })
-        #expect(try await bench.watched(Made(bench) { request, _ in session.makeTask(with: request) }).run() == "Hello")
+        #expect(
+            try await bench.watched(making(bench) { request, _ in session.makeTask(with: request) }).run() == "Hello")
     }
 
     @Test func `a custom task that wraps a task of another session reports to the operation`() async throws {
-        let bench = try bench()
         let other = try OperationBench().session
-        let operation = bench.watched(Made(bench) { request, _ in Wrapped(other.makeTask(with: request)) })
+        let operation = bench.watched(making(bench) { request, _ in Wrapped(other.makeTask(with: request)) })
         #expect(try await operation.run() == "Hello")
     }
 
     @Test func `a Swift task that the hook starts does not keep the operation alive`() async throws {
-        let bench = try bench(), opened = EventRecorder<Bool>()
+        let opened = EventRecorder<Bool>()
         let background = Locked<Task<Void, Never>?>(nil)
         do {
             let operation = bench.watched(
-                Made(bench) { request, session in
+                making(bench) { request, session in
                     background.withLock { $0 = Task { _ = await opened.events(atLeast: 1) } }
                     return session.makeTask(with: request)
                 })
@@ -204,9 +179,8 @@ struct UnboundTaskTests {
     }
 
     @Test func `a wrapped task that can no longer be adopted fails the operation`() async throws {
-        let bench = try bench()
         let other = try OperationBench().session
-        let hooks: [Made.Make] = [
+        let hooks: [Hooked.Make] = [
             { request, _ in
                 let task = other.makeTask(with: request)
                 task.hold()
@@ -223,45 +197,36 @@ struct UnboundTaskTests {
             },
         ]
         for hook in hooks {
-            let error = await failure(of: bench.watched(Made(bench, hook)))
+            let error = await failure(of: bench.watched(making(bench, hook)))
             #expect(error?.code == .unboundTask)
         }
     }
 
     @Test func `other requests of a hook do not prevent the adoption of a wrapped task`() async throws {
-        let bench = try bench()
         bench.server.route("GET", "/ping") { _ in .text("pong") }
         let (other, url) = (try OperationBench().session, bench.server.url("/ping"))
         let operation = bench.watched(
-            Made(bench) { request, session in
+            making(bench) { request, session in
                 let ping = try NetworkRequest("GET", url: url)
                 other.makeTask(with: ping).resume()
                 // Even over the operation's session, this is not the task of the operation.
-                Around(session).makeTask(with: ping).resume()
+                around(session).makeTask(with: ping).resume()
                 return Wrapped(other.makeTask(with: request))
             })
         #expect(try await operation.run() == "Hello")
     }
 
     @Test func `a task that a hook keeps is not adopted if the returned task has its own receiver`() async throws {
-        final class Counting: NetworkSession {
-            let count = Locked(0)
-            let session: any NetworkSession
-
-            init(_ session: any NetworkSession) { self.session = session }
-
-            func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-                count.withLock { $0 += 1 }
-                return session.makeTask(with: request, receiver: receiver)
-            }
-        }
-        let bench = try bench()
         for isWrapped in [false, true] {
-            let other = Counting(try OperationBench().session)
+            let session = try OperationBench().session, count = Locked(0)
+            let other = ClosureSession {
+                _ = count.next()
+                return session.makeTask(with: $0, receiver: $1)
+            }
             let kept = Locked<(any NetworkTask)?>(nil)
-            let operation = Locked<Made?>(nil)
+            let operation = Locked<Hooked?>(nil)
             let made = bench.watched(
-                Made(bench) { request, session in
+                making(bench) { request, session in
                     kept.withLock { $0 = other.makeTask(with: request) }
                     let reader = Reader { text in operation.withLock { $0 }?.finish(withResult: "\(text), reader") }
                     let task = session.makeTask(with: request, receiver: reader)
@@ -270,7 +235,7 @@ struct UnboundTaskTests {
             operation.withLock { $0 = made }
             #expect(try await made.run() == "Hello, reader")
             operation.withLock { $0 = nil }
-            #expect(other.count.withLock { $0 } == 0 && kept.withLock { $0 } != nil)
+            #expect(count.withLock { $0 } == 0 && kept.withLock { $0 } != nil)
         }
     }
 
@@ -279,31 +244,25 @@ struct UnboundTaskTests {
             let count = Locked(0)
             func suspend() { count.withLock { $0 += 1 } }
         }
-        final class Source: NetworkSession {
-            let tasks = Locked<[Counted]>([])
-
-            func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-                let task = Counted()
-                tasks.withLock { $0.append(task) }
-                return task
-            }
+        let made = EventRecorder<Counted>()
+        let source = ClosureSession { _, _ in
+            let task = Counted()
+            made.record(task)
+            return task
         }
-        let source = Source()
         let url = try #require(URL(string: "https://example.com/"))
         let task = source.makeTask(with: try NetworkRequest("GET", url: url))
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<8 { group.addTask { for _ in 0..<100 { task.suspend() } } }
         }
-        let tasks = source.tasks.withLock { $0 }
-        #expect(tasks.map { $0.count.withLock { $0 } } == [800])
+        #expect(made.events.map { $0.count.withLock { $0 } } == [800])
     }
 
     @Test func `another request of a hook, whose response is dropped, does not reach the operation`() async throws {
-        let bench = try bench()
         bench.server.route("GET", "/ping") { _ in .text("pong") }
         let (other, url) = (try OperationBench().session, bench.server.url("/ping"))
         let operation = bench.watched(
-            Made(bench) { request, session in
+            making(bench) { request, session in
                 other.makeTask(with: try NetworkRequest("GET", url: url)).resume()
                 return session.makeTask(with: request)
             })

@@ -4,7 +4,6 @@
 #if OPERATIONKIT_LIBCURL
     import Foundation
     import OperationNetworking
-    import OperationTestKit
     import Testing
 
     /// A requirement that every session must meet with a real server, over every protocol.

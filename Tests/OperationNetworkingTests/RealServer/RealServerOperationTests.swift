@@ -20,11 +20,11 @@
 
             init(_ wire: Wire) async throws {
                 bench = RealBench(try await NginxServer.shared.value, .curl, wire)
-                var configuration = ExchangeConfiguration()
-                configuration.challenges = ChallengePolicy { question in
-                    question.refused.isEmpty ? .password(user: "Aladdin", password: "open sesame") : nil
+                session = ExchangeSession.over(bench.session) {
+                    $0.challenges = ChallengePolicy { question in
+                        question.refused.isEmpty ? .password(user: "Aladdin", password: "open sesame") : nil
+                    }
                 }
-                session = ExchangeSession(over: bench.session, configuration: configuration)
                 var base = NetworkBase(try bench.url("/"))
                 base.session = session
                 base.headers = [:]

@@ -36,9 +36,7 @@
             let isServed = Gate()
             let slow = TransferRecorder(keepsBody: false, onHead: { _, _ in isServed.open() })
             let endless = TransferOptions(timeouts: .none)
-            let slowTask = session.makeTask(
-                with: try NetworkRequest(url: url(port, "/slow"), options: endless), receiver: slow)
-            slowTask.resume()
+            let slowTask = try session.begin(url(port, "/slow"), options: endless, slow)
             await isServed.passage()
             let limit = Duration.seconds(60)
             let options = TransferOptions(timeouts: TransferTimeouts(connect: limit, total: limit * 20))

@@ -80,8 +80,7 @@ struct ResilienceWorld {
             retry.attemptTimeout = generator.chance(1, in: 4) ? .seconds(20) : nil
             if generator.chance(7, in: 8) { operation.retry = retry }
             operation.authenticate(by: authenticator)
-            var policy = OfflinePolicy(waiting: offlineWaiting)
-            policy.longestWait = .seconds(30)
+            let policy = with(OfflinePolicy(waiting: offlineWaiting)) { $0.longestWait = .seconds(30) }
             if generator.chance(7, in: 8) { operation.offline = policy }
             if generator.chance(1, in: 3) {
                 operation.throttle = ThrottleRule(key: "key", interval: .seconds(5), early: .wait, in: throttle)
@@ -104,9 +103,7 @@ struct ResilienceWorld {
         request.setValue("\(number)", forHTTPHeaderField: "X-Operation")
         return generator.chance(1, in: 2)
             ? AdaptingOperation(request, server, gates)
-            : NetworkDataOperation(request: request, urlSession: server) { data, _ in
-                String(decoding: data, as: UTF8.self)
-            }
+            : NetworkDataOperation<String>(request: request, urlSession: server)
     }
 
     func phase(_ index: Int) -> Phase {

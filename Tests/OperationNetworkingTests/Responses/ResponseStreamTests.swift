@@ -7,23 +7,14 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// A session whose tasks end without headers as soon as they are resumed.
-private final class HastySession: NetworkSession {
-    private final class HastyTask: IdleTask {
-        private let receiver: any NetworkReceiver
-
-        init(_ receiver: any NetworkReceiver) { self.receiver = receiver }
-
-        func resume() { receiver.task(self, didEndWith: nil) }
-    }
-
-    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-        HastyTask(receiver)
-    }
-}
-
 @Suite("Responses as sequences", .timeLimit(.minutes(3)))
 struct ResponseStreamTests {
+    private let bench: OperationBench
+
+    init() throws {
+        bench = try OperationBench()
+    }
+
     @Test func `lines end at every kind of line ending, wherever the chunks are cut`() async throws {
         let bench = try OperationBench { _ in .chunks(["one\r", "\ntwo\rthr", "ee\n\nfo", "ur é", "\r\nlast"]) }
         let stream = try await bench.session.stream(NetworkRequest(url: bench.server.url("/")))
@@ -46,7 +37,9 @@ struct ResponseStreamTests {
         let code = Locked<NetworkError.Code?>(nil)
         let isOver = Gate()
         Task {
-            do { _ = try await HastySession().stream(request) } catch {
+            // The tasks of this session end without headers as soon as they are resumed.
+            let session = ClosureSession { _, receiver in ClosureTask { receiver.task($0, didEndWith: nil) } }
+            do { _ = try await session.stream(request) } catch {
                 code.withLock { $0 = (error as? NetworkError)?.code }
             }
             isOver.open()
@@ -56,8 +49,7 @@ struct ResponseStreamTests {
     }
 
     @Test func `a reader that takes nothing stops the server, and later gets each byte once`() async throws {
-        var options = LoopbackServer.Options()
-        options.sendBufferSize = 64 << 10
+        let options = with(LoopbackServer.Options()) { $0.sendBufferSize = 64 << 10 }
         let bench = try OperationBench(options)
         let size = 64 << 20
         bench.server.route("GET", "/") { LoopbackResource(.pattern(count: size)).answer(to: $0) }
@@ -74,7 +66,6 @@ struct ResponseStreamTests {
     }
 
     @Test func `releasing a stream, or canceling its task, cancels the transfer`() async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in
             LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("01234"), .stallForever)
         }
@@ -93,7 +84,6 @@ struct ResponseStreamTests {
     }
 
     @Test func `an unacceptable status and an interrupted body are thrown as errors`() async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/cut") { _ in .repeating([1], count: 1000).cut(at: 500) }
         await #expect { _ = try await bench.session.stream(NetworkRequest(url: bench.server.url("/no"))) } throws: {
             ($0 as? NetworkError)?.status == 404
@@ -107,7 +97,6 @@ struct ResponseStreamTests {
     }
 
     @Test func `if two tasks await the next piece, one gets it and the other gets an error`() async throws {
-        let bench = try OperationBench()
         let gate = Gate()
         bench.server.route("GET", "/") { _ in
             LoopbackAnswer(.head(200, ["Content-Length": "5"]), .stall(until: gate), .send("Hello"))
@@ -131,7 +120,6 @@ struct ResponseStreamTests {
     }
 
     @Test func `the body of a rejected response is awaited for at most two seconds`() async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/") { _ in
             LoopbackAnswer(.head(503, ["Content-Length": "100"]), .send("wait"), .stallForever)
         }
@@ -150,7 +138,6 @@ struct ResponseStreamTests {
     }
 
     @Test func `server-sent events have a kind, data and an ID, and reconnect after the last ID`() async throws {
-        let bench = try OperationBench()
         bench.server.route("GET", "/") { request in
             switch request.number {
             case 0:

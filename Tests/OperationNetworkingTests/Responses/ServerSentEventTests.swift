@@ -8,6 +8,12 @@ import Testing
 
 @Suite("Server-sent events", .timeLimit(.minutes(3)))
 struct ServerSentEventTests {
+    private let bench: OperationBench
+
+    init() throws {
+        bench = try OperationBench()
+    }
+
     private static let head = LoopbackStep.head(200, ["Content-Type": "text/event-stream"])
 
     /// Returns the events of connections that send these texts and end.
@@ -20,27 +26,24 @@ struct ServerSentEventTests {
         }
         var events: [ServerSentEvent] = []
         let request = try NetworkRequest(url: bench.server.url("/"))
-        let clock = HastyClock()
+        let waits = EventRecorder<Duration>(), clock = hastyClock(waits)
         for try await event in ServerSentEvents(request, session: bench.session, clock: clock) { events.append(event) }
         return events
     }
 
     @Test func `the ID of an incomplete event is not used, and the event is requested again`() async throws {
-        let bench = try OperationBench()
         let got = try await events("id: 7\ndata: a\n\nid: 8\ndata: half", "id: 8\ndata: whole\n\n", bench: bench)
         #expect(got.map(\.data) == ["a", "whole"])
         #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, "7", "8"])
     }
 
     @Test func `a line without its end is ignored`() async throws {
-        let bench = try OperationBench()
         let got = try await events("id: 1\ndata: a\n\nid: 12", "data: b\n\n", bench: bench)
         #expect(got.map(\.id) == ["1", "1"])
         #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, "1", "1"])
     }
 
     @Test func `an ID that no request can contain is not sent, and the sequence continues`() async throws {
-        let bench = try OperationBench()
         let got = try await events("id: a\u{1}b\ndata: x\n\n", "data: y\n\nid: 7\n\n", bench: bench)
         #expect(got.map(\.data) == ["x", "y"])
         #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, nil, "7"])
@@ -65,7 +68,6 @@ struct ServerSentEventTests {
     }
 
     @Test func `an empty event also sets the ID`() async throws {
-        let bench = try OperationBench()
         let got = try await events("id: 5\n\n", "data: b\n\n", bench: bench)
         #expect(got.map(\.id) == ["5"])
         #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, "5", "5"])
@@ -73,14 +75,12 @@ struct ServerSentEventTests {
 
     @Test(arguments: ["\u{301}", "\u{200D}", "\u{FE0F}"])
     func `data may begin with a combining character`(letter: String) async throws {
-        let bench = try OperationBench()
         let got = try await events("data:\(letter)x\ndata: \(letter)y\n\n", bench: bench)
         #expect(got.map { Array($0.data.utf8) } == [Array("\(letter)x\n\(letter)y".utf8)])
     }
 
     @Test func `a server that requests no pause gets a short pause, and longer ones after failures`() async throws {
-        let bench = try OperationBench()
-        let clock = HastyClock()
+        let waits = EventRecorder<Duration>(), clock = hastyClock(waits)
         bench.server.route("GET", "/") { request in
             switch request.number {
             case 0: LoopbackAnswer(Self.head, .send("retry: 0\ndata: a\n\n"), .close)
@@ -90,11 +90,10 @@ struct ServerSentEventTests {
         }
         let request = try NetworkRequest(url: bench.server.url("/"))
         for try await _ in ServerSentEvents(request, session: bench.session, clock: clock) {}
-        #expect(clock.waits.events == [.milliseconds(100), .seconds(2), .seconds(4)])
+        #expect(waits.events == [.milliseconds(100), .seconds(2), .seconds(4)])
     }
 
     @Test func `a connection that is silent for too long is opened again, if the silence is limited`() async throws {
-        let bench = try OperationBench()
         // The limit is so long that a delay of the machine between the headers and the event does not exceed it.
         let silence = Duration.seconds(5)
         bench.server.route("GET", "/") { request in
@@ -102,10 +101,9 @@ struct ServerSentEventTests {
                 ? .status(204) : LoopbackAnswer(Self.head, .send("id: 1\ndata: a\n\n"), .stallForever)
         }
         let plain = try NetworkRequest(url: bench.server.url("/"))
-        var options = plain.options
-        options.timeouts.idle = silence
+        let options = with(plain.options) { $0.timeouts.idle = silence }
         let limited = try NetworkRequest(url: plain.url, options: options)
-        let clock = HastyClock()
+        let waits = EventRecorder<Duration>(), clock = hastyClock(waits)
         for events in [
             ServerSentEvents(plain, silence: silence, session: bench.session, clock: clock),
             ServerSentEvents(limited, session: bench.session, clock: clock),
@@ -122,7 +120,6 @@ struct ServerSentEventTests {
     }
 
     @Test func `an event without end and a line without end are errors`() async throws {
-        let bench = try OperationBench()
         let line = "data: \(String(repeating: "x", count: 1 << 19))\n"
         bench.server.route("GET", "/event") { _ in
             LoopbackAnswer(Self.head, .send(String(repeating: line, count: 40)), .close)
@@ -149,17 +146,12 @@ struct ServerSentEventTests {
 }
 
 /// A clock on which no time passes, and which records the requested times.
-private struct HastyClock: OperationClock {
-    private struct Done: OperationTimer {
-        func cancel() {}
-    }
-
-    let waits = EventRecorder<Duration>()
-    var now: OperationInstant { OperationInstant(offset: .zero) }
-
-    func schedule(at instant: OperationInstant, _ action: @escaping @Sendable () -> Void) -> any OperationTimer {
-        waits.record(instant.offset)
-        action()
-        return Done()
-    }
+private func hastyClock(_ waits: EventRecorder<Duration>) -> ClosureClock {
+    ClosureClock(
+        over: ManualClock(),
+        schedule: { instant, action in
+            waits.record(instant.offset)
+            action()
+            return ClosureClock.Done()
+        })
 }

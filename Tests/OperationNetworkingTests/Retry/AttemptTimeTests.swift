@@ -63,8 +63,8 @@ struct AttemptTimeTests {
         let clock = setting.clock
         let operation = Hooked(
             bench, method: "GET",
-            make: { task in
-                let recorded = Recorded(task)
+            make: { request, session in
+                let recorded = Recorded(session.makeTask(with: request))
                 made.record(recorded)
                 if made.events.count == 1 { clock.advance(by: .seconds(6)) }
                 return recorded
@@ -115,7 +115,14 @@ struct AttemptTimeTests {
     @Test func `the remaining time of an attempt does not apply to the next attempt`() async throws {
         bench.server.route("GET", "/") { $0.number == 0 ? .status(500) : .text("Hello") }
         // Like some clocks, this one calls overdue actions immediately.
-        let clock = PromptClock(setting.clock)
+        let manual = setting.clock
+        let clock = ClosureClock(
+            over: manual,
+            schedule: { instant, action in
+                guard instant <= manual.now else { return manual.schedule(at: instant, action) }
+                action()
+                return ClosureClock.Done()
+            })
         let operation = bench.watched(bench.text())
         operation.clock = clock
         operation.retry = setting.retry {
@@ -177,26 +184,5 @@ private final class Recorded: WrappingTask {
     func cancel() {
         calls.record("cancel")
         task.cancel()
-    }
-}
-
-/// A manual clock that calls an overdue action immediately.
-private struct PromptClock: OperationClock {
-    let clock: ManualClock
-
-    init(_ clock: ManualClock) {
-        self.clock = clock
-    }
-
-    var now: OperationInstant { clock.now }
-
-    func schedule(at instant: OperationInstant, _ action: @escaping @Sendable () -> Void) -> any OperationTimer {
-        guard instant <= now else { return clock.schedule(at: instant, action) }
-        action()
-        return Past()
-    }
-
-    private struct Past: OperationTimer {
-        func cancel() {}
     }
 }

@@ -98,8 +98,7 @@ struct OriginPauseTests {
         let late = Locked<NetworkUploadOperation<String>?>(nil)
         for (pause, isShort) in [(5, true), (6, false)] {
             let pauses = pauses()
-            var options = AuthenticationOptions()
-            options.clock = clock
+            let options = with(AuthenticationOptions()) { $0.clock = clock }
             let authenticator = Authenticator<String>(
                 options: options, apply: { token, request in try request.with("Authorization", token) },
                 refresh: { [self] _ in

@@ -1,7 +1,6 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-import Foundation
 import OperationNetworking
 import OperationTestKit
 import Testing
@@ -25,8 +24,7 @@ struct RetryBackoffTests {
     }
 
     @Test func `a constant backoff follows its base`() {
-        var backoff = RetryBackoff.constant(.seconds(3), jitter: .none)
-        backoff.base = .seconds(6)
+        let backoff = with(RetryBackoff.constant(.seconds(3), jitter: .none)) { $0.base = .seconds(6) }
         #expect(backoff.pause(after: 5, chance: 0.5) == .seconds(6))
     }
 

@@ -6,10 +6,6 @@ import OperationCore
 import OperationNetworking
 import OperationTestKit
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// A bench for operations with retry, whose clock and random values the test controls.
 struct RetryBench: Sendable {
     let bench: OperationBench
@@ -85,13 +81,15 @@ extension NetworkOperation {
 
 /// An operation whose hooks change the request.
 final class Hooked: NetworkUploadOperation<String>, @unchecked Sendable {
+    typealias Make = @Sendable (NetworkRequest, any NetworkSession) throws -> any NetworkTask
+
     let change: @Sendable (NetworkRequest) async throws -> NetworkRequest
-    let make: @Sendable (any NetworkTask) -> any NetworkTask
+    let make: Make
 
     init(
         _ bench: OperationBench, method: String = "POST", body: RequestBody = .none,
         change: @escaping @Sendable (NetworkRequest) async throws -> NetworkRequest = { $0 },
-        make: @escaping @Sendable (any NetworkTask) -> any NetworkTask = { $0 }
+        make: @escaping Make = { $1.makeTask(with: $0) }
     ) {
         (self.make, self.change) = (make, change)
         super.init(url: bench.server.url("/"), method: method, body: body, urlSession: bench.session)
@@ -101,13 +99,7 @@ final class Hooked: NetworkUploadOperation<String>, @unchecked Sendable {
 
     override func createTask(
         with request: NetworkRequest, using session: any NetworkSession
-    ) throws -> any NetworkTask {
-        make(try super.createTask(with: request, using: session))
-    }
-
-    override func evaluate(result: Data, response: HTTPURLResponse) -> String {
-        String(decoding: result, as: UTF8.self)
-    }
+    ) throws -> any NetworkTask { try make(request, session) }
 }
 
 extension NetworkRequest {

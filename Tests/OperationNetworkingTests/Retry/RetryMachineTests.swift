@@ -9,6 +9,8 @@ import Testing
 
 @Suite("Retry decisions")
 struct RetryMachineTests {
+    private let machine = RetryMachine()
+
     typealias Moment = RetryMachine.Moment
 
     private func attempt(
@@ -31,7 +33,6 @@ struct RetryMachineTests {
 
     @Test(arguments: [55, 56, 57, 58, 59, 60] as [Int64])
     func `a requested pause is kept up to the limit, with an addition of up to a tenth`(asked: Int64) throws {
-        let machine = RetryMachine()
         for chance in [0.0, 1.0] {
             let evaluation = machine.evaluate(
                 try attempt(asks: .seconds(asked)), .asPolicySays, of: retry(), Moment(elapsed: .zero, chance: chance))
@@ -55,7 +56,6 @@ struct RetryMachineTests {
 
     @Test func `if a server requests more than the longest accepted pause, there is no other attempt`() throws {
         let wide = retry { $0.policy.window = nil }
-        let machine = RetryMachine()
         func reason(_ asked: Duration, _ answer: RetryAnswer = .asPolicySays) throws -> RetryReason {
             machine.evaluate(try attempt(asks: asked), answer, of: wide, Moment(elapsed: .zero, chance: 1)).reason
         }
@@ -73,7 +73,6 @@ struct RetryMachineTests {
     }
 
     @Test func `a custom decision uses the pauses of the policy, and longer ones for an overloaded server`() throws {
-        let machine = RetryMachine()
         func pause(_ attempt: FailedAttempt, _ answer: RetryAnswer) -> Duration? {
             machine.evaluate(attempt, answer, of: retry(), Moment(elapsed: .zero, chance: 1)).pause
         }
@@ -90,7 +89,6 @@ struct RetryMachineTests {
     }
 
     @Test func `an invalid value of chance neither crashes nor shortens a requested pause`() throws {
-        let machine = RetryMachine()
         for chance in [Double.nan, .infinity, -.infinity, -1, 2, 1e300] {
             let moment = Moment(elapsed: .zero, chance: chance)
             let asked = machine.evaluate(try attempt(asks: .seconds(7)), .asPolicySays, of: retry(), moment)
@@ -102,7 +100,6 @@ struct RetryMachineTests {
     }
 
     @Test func `only attempts that count use up the maximum`() throws {
-        let machine = RetryMachine()
         let moment = Moment(elapsed: .zero, chance: 1)
         #expect(machine.evaluate(try attempt(3), .asPolicySays, of: retry(), moment).reason == .attemptsUsedUp)
         let further = machine.evaluate(try attempt(3, replays: 2), .asPolicySays, of: retry(), moment)
@@ -110,7 +107,6 @@ struct RetryMachineTests {
     }
 
     @Test func `by default only idempotent methods are retried, and with anyMethod all methods`() throws {
-        let machine = RetryMachine()
         let moment = Moment(elapsed: .zero, chance: 1)
         for method in ["POST", "PATCH", "REPORT", "PROPFIND"] {
             let failed = try attempt(method: method)

@@ -55,18 +55,14 @@ struct RetryRequestTests {
             override var base: NetworkBase { place }
             override var endpoint: Endpoint<NoContent> {
                 // A different capacity changes the order of the dictionary.
-                let round = round.withLock { round -> Int in
-                    round += 1
-                    return round
-                }
+                let round = round.next()
                 var values: [String: Int] = [:]
                 values.reserveCapacity(10 << (round * 2))
                 for number in 0..<40 { values["key \(number)"] = number }
                 return .post("add", json: values)
             }
         }
-        var base = NetworkBase(bench.server.url("/"))
-        base.session = bench.session
+        let base = with(NetworkBase(bench.server.url("/"))) { $0.session = bench.session }
         let operation = Adding(base)
         operation.idempotencyKey = .random()
         _ = try await setting.driven(operation, setting.retry()).run()
@@ -81,10 +77,7 @@ struct RetryRequestTests {
         let asked = Locked(0)
         let refusal = NetworkError(code: .unacceptableStatus, phase: .evaluating, message: "The token server is down.")
         let hook: @Sendable (NetworkRequest) throws -> NetworkRequest = { request in
-            let count = asked.withLock { count -> Int in
-                count += 1
-                return count
-            }
+            let count = asked.next()
             if count <= 2 {
                 var refusal = refusal
                 refusal.status = 503

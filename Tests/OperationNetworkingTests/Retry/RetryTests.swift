@@ -261,11 +261,7 @@ struct RetryTests {
                 standard {
                     $0.policy.decide = { _ in
                         asked.open()
-                        await withTaskCancellationHandler {
-                            await wasCancelled.passage()
-                        } onCancel: {
-                            wasCancelled.open()
-                        }
+                        await wasCancelled.openedByCancellation()
                         return .again
                     }
                 })

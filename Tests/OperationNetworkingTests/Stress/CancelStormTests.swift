@@ -26,22 +26,6 @@
             }
         }
 
-        /// A producer of three pieces that calls a closure at the second piece.
-        private final class Watched: BodyProducer {
-            private let pieces = Tally()
-            private let action: @Sendable () -> Void
-
-            init(_ action: @escaping @Sendable () -> Void) { self.action = action }
-
-            func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
-                let piece = pieces.add()
-                if piece == 1 { action() }
-                guard piece < 3 else { return .end }
-                buffer.copyBytes(from: [1, 2, 3])
-                return .bytes(3)
-            }
-        }
-
         /// A task and the number of its events after the receiver canceled it.
         private final class Run: Sendable {
             let task = Locked<(any NetworkTask)?>(nil)
@@ -56,8 +40,7 @@
         }
 
         private func makeServer() throws -> LoopbackServer {
-            var options = LoopbackServer.Options()
-            options.keptRequests = 16
+            let options = with(LoopbackServer.Options()) { $0.keptRequests = 16 }
             let server = try LoopbackServer(options)
             server.route("/") { _ in
                 LoopbackAnswer(
@@ -116,7 +99,13 @@
                 if moment == .whileHeld, case .head = event { task.hold() }
             }
             let body = RequestBody.stream(canBeSentAgain: false) {
-                Watched { if moment == .inProducer { run.cancel() } }
+                // Three pieces.
+                ClosureProducer { buffer, _, piece in
+                    if piece == 2, moment == .inProducer { run.cancel() }
+                    guard piece <= 3 else { return .end }
+                    buffer.copyBytes(from: [1, 2, 3])
+                    return .bytes(3)
+                }
             }
             do {
                 let request = try NetworkRequest(

@@ -17,8 +17,7 @@
             let census = LiveObjects()
 
             init(connections: Int) throws {
-                var options = LoopbackServer.Options()
-                options.keptRequests = 16
+                let options = with(LoopbackServer.Options()) { $0.keptRequests = 16 }
                 server = try LoopbackServer(options)
                 StormRequest.serve(on: server)
                 (session, transport) = SessionKind.exchangeOverCurl.makeCurlPair {

@@ -38,8 +38,7 @@
                     var count = 0
                     while !isOver.isOpen {
                         let receiver = RecordingReceiver { event, _ in if case .end = event { ends.add() } }
-                        let request = try NetworkRequest(url: url, options: TransferOptions(timeouts: .none))
-                        session.makeTask(with: request, receiver: receiver).resume()
+                        try session.begin(url, options: TransferOptions(timeouts: .none), receiver)
                         let record = await receiver.end()
                         count += 1
                         let isWhole = record.isSuccess && record.bodyCount == 50_000

@@ -18,8 +18,7 @@
         {
             let rounds = Rounds.count(ci: 2_000, soak: 1_000_000)
             let before = try await ProcessShape.warm(kind)
-            var options = LoopbackServer.Options()
-            options.keptRequests = 16
+            let options = with(LoopbackServer.Options()) { $0.keptRequests = 16 }
             let server = try LoopbackServer(options)
             Mischief.serve(on: server)
             let (session, transport) = kind.makeCurlPair { $0.maximumConnectionsPerHost = 32 }
@@ -114,9 +113,7 @@
             let options = TransferOptions(timeouts: .none)
             let runs = try (0..<count).map { _ in
                 let receiver = RecordingReceiver()
-                let task = session.makeTask(
-                    with: try NetworkRequest(url: server.url(), options: options), receiver: receiver)
-                task.resume()
+                let task = try session.begin(server.url(), options: options, receiver)
                 return Bench.Running(task: task, receiver: receiver)
             }
             await server.counts { $0.heads >= count }

@@ -148,15 +148,12 @@ struct StubSessionTests {
         let gate = Gate()
         session.route(nil, "/") { _ in StubAnswer(.head(200), .stall(until: gate), .bytes("hello")) }
         let kept = Locked<BodyWaker?>(nil)
-        final class Producer: BodyProducer {
-            let keep: @Sendable (BodyWaker) -> Void
-            init(_ keep: @escaping @Sendable (BodyWaker) -> Void) { self.keep = keep }
-            func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
-                keep(waker)
+        let body = RequestBody.stream(canBeSentAgain: true) {
+            ClosureProducer { _, waker, _ in
+                kept.withLock { $0 = waker }
                 return .end
             }
         }
-        let body = RequestBody.stream(canBeSentAgain: true) { Producer { waker in kept.withLock { $0 = waker } } }
         let run = start(try request("/", "POST", body))
         _ = await run.receiver.record { $0.head != nil }
         kept.withLock { $0 }?.wake()

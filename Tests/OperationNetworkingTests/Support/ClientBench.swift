@@ -50,6 +50,18 @@ extension ClientBench {
     }
 }
 
+extension NetworkSession {
+    /// Makes and starts a task that sends a GET request.
+    @discardableResult
+    func begin(
+        _ url: URL, options: TransferOptions = .standard, _ receiver: any NetworkReceiver
+    ) throws -> any NetworkTask {
+        let task = makeTask(with: try NetworkRequest(url: url, options: options), receiver: receiver)
+        task.resume()
+        return task
+    }
+}
+
 /// A running task and its events.
 struct RunningTask: Sendable {
     let task: any NetworkTask

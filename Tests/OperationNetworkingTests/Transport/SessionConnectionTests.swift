@@ -10,6 +10,13 @@
 
     @Suite(.timeLimit(.minutes(3)))
     struct SessionConnectionTests {
+        private let server: LoopbackServer
+        private let session = CurlSession.direct()
+
+        init() throws {
+            server = try LoopbackServer()
+        }
+
         private func run(_ count: Int, on session: CurlSession, _ url: URL) async throws -> [TransferRecorder.Record] {
             let recorders = (0..<count).map { _ in TransferRecorder() }
             for recorder in recorders {
@@ -21,7 +28,6 @@
         }
 
         @Test func `connections are limited per host and in total`() async throws {
-            let server = try LoopbackServer()
             let other = try LoopbackServer()
             for place in [server, other] {
                 place.route("/") { _ in LoopbackAnswer.text("x").after(.milliseconds(5)) }
@@ -52,19 +58,15 @@
         }
 
         @Test func `many concurrent requests all complete`() async throws {
-            let server = try LoopbackServer()
             server.route("/") { _ in .text("x") }
-            var configuration = CurlSession.Configuration()
-            configuration.maximumConnectionsPerHost = 64
+            let configuration = with(CurlSession.Configuration()) { $0.maximumConnectionsPerHost = 64 }
             let records = try await run(3000, on: CurlSession(configuration: configuration), server.url())
             #expect(records.allSatisfy { $0.text == "x" && $0.error == nil && $0.ends.count == 1 })
             #expect(server.counts.requests == 3000 && server.counts.connections <= 64)
         }
 
         @Test func `an idle connection that the server closed is not reused`() async throws {
-            let server = try LoopbackServer()
             server.route("/") { request in .text("\(request.bodyCount)") }
-            let session = CurlSession.direct()
             for ending in [LoopbackEnding.close, .reset] {
                 for method in ["GET", "POST", "PUT"] {
                     #expect(try await session.run(server.url()).error == nil)
@@ -80,7 +82,6 @@
 
         /// Creates a server that closes a connection at its second request.
         private func breaking() throws -> LoopbackServer {
-            let server = try LoopbackServer()
             server.routeEarly("/") { request in
                 request.numberOnConnection == 0
                     ? LoopbackAnswer(.awaitBody).followed(by: .head(200, ["Content-Length": "2"]), .send("ok"))
@@ -91,7 +92,6 @@
 
         @Test func `an idempotent request is sent again if its reused connection breaks`() async throws {
             let server = try breaking()
-            let session = CurlSession.direct()
             #expect(try await session.run(server.url()).text == "ok")
             #expect(try await session.run(server.url()).text == "ok")
             #expect(server.counts.heads == 3)
@@ -108,7 +108,6 @@
         /// Both must have the same result.
         @Test func `a large body is sent again wherever its reused connection breaks`() async throws {
             let server = try breaking()
-            let session = CurlSession.direct()
             let body = RequestBody.data(Data(count: 4_000_000))
             for _ in 0..<25 {
                 let record = try await session.run(server.url(), "PUT", body: body)
@@ -120,7 +119,6 @@
         @Test(arguments: [0, 10, 200_000])
         func `a POST is never sent twice`(count: Int) async throws {
             let server = try breaking()
-            let session = CurlSession.direct()
             #expect(try await session.run(server.url()).text == "ok")
             let record = try await session.run(server.url(), "POST", body: .data(Data(count: count)))
             #expect(record.code == .connectionLost && record.error?.isUnsent == false, "\(record)")
@@ -130,7 +128,6 @@
 
         @Test func `a one-time body is not sent again`() async throws {
             let server = try breaking()
-            let session = CurlSession.direct()
             #expect(try await session.run(server.url()).text == "ok")
             let body = RequestBody.stream(length: 400_000, canBeSentAgain: false) {
                 PieceProducer(Array(repeating: 0, count: 400_000), size: 50_000)
@@ -144,8 +141,7 @@
             let path = FileManager.default.temporaryDirectory.appendingPathComponent(
                 "s\(UInt32.random(in: 0...(.max)))"
             ).path
-            var options = LoopbackServer.Options()
-            options.addresses = [.ipv4, .ipv6, .unixSocket(path: path)]
+            let options = with(LoopbackServer.Options()) { $0.addresses = [.ipv4, .ipv6, .unixSocket(path: path)] }
             let server = try LoopbackServer(options)
             server.route("/") { request in .text(request["Host"] ?? "") }
             let six = try #require(server.addresses.first { "\($0)".hasPrefix("[") })
@@ -174,14 +170,11 @@
         }
 
         @Test func `closing a session ends all its tasks and closes its connections`() async throws {
-            let server = try LoopbackServer()
             server.route("/silent") { _ in .silence }
             server.route("/big") { _ in .repeating([1], count: 1 << 30) }
-            let session = CurlSession.direct()
             let recorders = (0..<20).map { _ in TransferRecorder(keepsBody: false) }
             for (index, recorder) in recorders.enumerated() {
-                let request = try NetworkRequest(url: server.url(index % 2 == 0 ? "/silent" : "/big"))
-                session.makeTask(with: request, receiver: recorder).resume()
+                try session.begin(server.url(index % 2 == 0 ? "/silent" : "/big"), recorder)
             }
             _ = await server.heads(atLeast: 6)
             try await TestThread.run { session.closeAndWait() }
@@ -196,9 +189,7 @@
         }
 
         @Test func `a receiver may close its session, and a released session completes its task`() async throws {
-            let server = try LoopbackServer()
             server.route("/") { _ in .text("x") }
-            let session = CurlSession.direct()
             let recorder = TransferRecorder(onHead: { _, _ in session.close() })
             session.makeTask(with: try NetworkRequest(url: server.url()), receiver: recorder).resume()
             #expect(await recorder.ended().ends.count == 1)
@@ -209,10 +200,8 @@
         }
 
         @Test func `idle connections are closed after idleLifetime`() async throws {
-            let server = try LoopbackServer()
             server.route("/") { _ in .text("x") }
-            var configuration = CurlSession.Configuration()
-            configuration.idleLifetime = .milliseconds(100)
+            let configuration = with(CurlSession.Configuration()) { $0.idleLifetime = .milliseconds(100) }
             let session = CurlSession(configuration: configuration)
             for _ in 0..<3 {
                 #expect(try await session.run(server.url()).text == "x")

@@ -181,26 +181,16 @@
         @Test func `a suspended upload stops, and arrives completely after it resumes`() async throws {
             server.route("/up") { request in .text("\(request.bodyCount)") }
             let suspended = Gate()
-            final class Stopper: BodyProducer {
-                let count = Locked(0)
-                let action: @Sendable () -> Void
-                init(action: @escaping @Sendable () -> Void) { self.action = action }
-                func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
-                    let total = count.withLock { count in
-                        count += 10_000
-                        return count
-                    }
-                    if total == 50_000 { action() }
-                    guard total <= 1_000_000 else { return .end }
-                    for index in 0..<10_000 { buffer[index] = UInt8(truncatingIfNeeded: total) }
-                    return .bytes(10_000)
-                }
-            }
             let box = Locked<(any NetworkTask)?>(nil)
             let body = RequestBody.stream(canBeSentAgain: false) {
-                Stopper {
-                    box.withLock { $0 }?.suspend()
-                    suspended.open()
+                ClosureProducer { buffer, _, call in
+                    if call == 5 {
+                        box.withLock { $0 }?.suspend()
+                        suspended.open()
+                    }
+                    guard call <= 100 else { return .end }
+                    for index in 0..<10_000 { buffer[index] = UInt8(truncatingIfNeeded: call) }
+                    return .bytes(10_000)
                 }
             }
             let recorder = TransferRecorder()

@@ -89,8 +89,7 @@
             suspends: Bool
         ) async throws {
             answer(Compressed.zeros)
-            var options = TransferOptions()
-            options.maximumExpansion = 2000
+            let options = with(TransferOptions()) { $0.maximumExpansion = 2000 }
             let recorder = TransferRecorder(
                 keepsBody: false,
                 onBytes: { task, record in
@@ -100,8 +99,7 @@
                         if suspends { task.resume() } else { task.proceed() }
                     }
                 })
-            let request = try NetworkRequest(url: server.url(), options: options)
-            session.makeTask(with: request, receiver: recorder).resume()
+            try session.begin(server.url(), options: options, recorder)
             let record = await recorder.ended()
             #expect(record.error == nil && record.bodyCount == 4 << 20 && record.disorder.isEmpty)
         }
@@ -114,8 +112,7 @@
             server.route("/plain") { _ in .text("plain").with("Content-Encoding", "identity") }
             let record = try await session.run(server.url("/coded"))
             #expect(record.code == .undecodableBody && record.bodyCount == 0 && record.error?.status == 200)
-            var options = TransferOptions()
-            options.decodesContent = false
+            let options = with(TransferOptions()) { $0.decodesContent = false }
             #expect(try await session.run(server.url("/coded"), options: options).text == "hello")
             #expect(try await session.run(server.url("/coded"), headers: ["Accept-Encoding": coding]).text == "hello")
             #expect(try await session.run(server.url("/plain")).text == "plain")
@@ -123,8 +120,7 @@
 
         @Test func `a hold during an expanding body stops its delivery, and the task can be canceled`() async throws {
             answer(Compressed.zeros)
-            var options = TransferOptions()
-            options.maximumExpansion = 2000
+            let options = with(TransferOptions()) { $0.maximumExpansion = 2000 }
             let held = Gate()
             let recorder = TransferRecorder(
                 keepsBody: false,

@@ -138,8 +138,7 @@
             let raw = try await session.run(server.url("/z"), headers: ["Accept-Encoding": "gzip"])
             expectWhole(raw)
             #expect(raw.body == Compressed.hello && !raw.heads[0].isDecoded)
-            var options = TransferOptions()
-            options.decodesContent = false
+            let options = with(TransferOptions()) { $0.decodesContent = false }
             #expect(try await session.run(server.url("/z"), options: options).body == Compressed.hello)
             let requests = await server.requests(atLeast: 3)
             #expect(requests[0]["Accept-Encoding"]?.contains("gzip") == true)

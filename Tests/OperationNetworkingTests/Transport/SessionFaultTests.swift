@@ -103,8 +103,7 @@
             try await expectFailure([.expansionTooLarge], "bomb") {
                 .bytes(Compressed.zeros, fields: [LoopbackField("Content-Encoding", "gzip")])
             }
-            var options = TransferOptions()
-            options.maximumExpansion = 2000
+            let options = with(TransferOptions()) { $0.maximumExpansion = 2000 }
             let record = try await session.run(server.url("/fault"), options: options)
             #expect(record.error == nil && record.bodyCount == 4 << 20)
         }

@@ -35,8 +35,7 @@
                 default: break
                 }
             }
-            let task = session.makeTask(with: try NetworkRequest(url: server.url("/hinted")), receiver: receiver)
-            task.resume()
+            let task = try session.begin(server.url("/hinted"), receiver)
             _ = await receiver.record { !$0.informational.isEmpty }
             await server.counts { $0.answers >= 1 }
             for _ in 0..<3 { try await letPass() }

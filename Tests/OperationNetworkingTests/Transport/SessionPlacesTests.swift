@@ -40,8 +40,7 @@
             func start(_ limit: Duration) async throws {
                 for (name, recorder) in [("a.test", first), ("b.test", second)] {
                     let url = try #require(URL(string: "http://\(name)/"))
-                    var options = TransferOptions(timeouts: .none)
-                    options.timeouts.connect = limit
+                    let options = with(TransferOptions(timeouts: .none)) { $0.timeouts.connect = limit }
                     session.makeTask(with: try NetworkRequest(url: url, options: options), receiver: recorder).resume()
                     _ = await server.heads(atLeast: 1)
                 }
@@ -52,9 +51,7 @@
                 clock.leap(duration)
                 // This request leaves the same line on the session's thread, which first checks the clock.
                 let last = TransferRecorder()
-                let task = session.makeTask(
-                    with: try NetworkRequest(url: try #require(URL(string: "http://b.test/"))), receiver: last)
-                task.resume()
+                let task = try session.begin(try #require(URL(string: "http://b.test/")), last)
                 task.cancel()
                 #expect(await last.ended().code == .cancelled)
             }
@@ -64,8 +61,7 @@
             let path = FileManager.default.temporaryDirectory.appendingPathComponent(
                 "places-\(UInt32.random(in: 0...(.max)))"
             ).path
-            var local = LoopbackServer.Options()
-            local.addresses = [.unixSocket(path: path)]
+            let local = with(LoopbackServer.Options()) { $0.addresses = [.unixSocket(path: path)] }
             let sides = [
                 try Side { $0.proxy = .url("http://127.0.0.1:\($1.port)", exceptions: ["127.0.0.1"]) },
                 try Side {

@@ -67,8 +67,7 @@
                 let answer = LoopbackAnswer.text(text, status: 417)
                 return text.isEmpty ? answer : answer.with("Connection", "close")
             }
-            var options = TransferOptions()
-            options.expectsContinue = true
+            let options = with(TransferOptions()) { $0.expectsContinue = true }
             let record = try await session.run(
                 server.url("/no"), method, body: .data(Data(count: 1 << 20)), options: options)
             #expect(record.heads.map(\.status) == [417] && record.text == text)
@@ -79,8 +78,7 @@
 
         @Test func `a 417 response whose body libcurl discards fails with truncatedBody`() async throws {
             server.routeEarly("/no") { _ in .text("no", status: 417) }
-            var options = TransferOptions()
-            options.expectsContinue = true
+            let options = with(TransferOptions()) { $0.expectsContinue = true }
             let record = try await session.run(
                 server.url("/no"), "POST", body: .data(Data(count: 1 << 20)), options: options)
             #expect(record.code == .truncatedBody && record.error?.status == 417 && record.error?.isUnsent == false)
@@ -94,8 +92,7 @@
                     .send(Array(repeating: 65, count: 500)),
                     .close)
             }
-            var options = TransferOptions()
-            options.expectsContinue = true
+            let options = with(TransferOptions()) { $0.expectsContinue = true }
             let record = try await session.run(
                 server.url("/cut"), "POST", body: .data(Data(count: 1 << 20)), options: options)
             #expect(record.code == .truncatedBody && record.bodyCount <= 500 && record.disorder.isEmpty)
@@ -114,8 +111,7 @@
             let receiver = RecordingReceiver { event, _ in
                 if case .informational = event { isOutcomeReported.open() }
             }
-            let task = session.makeTask(with: try NetworkRequest(url: server.url("/hints")), receiver: receiver)
-            task.resume()
+            let task = try session.begin(server.url("/hints"), receiver)
             await isOutcomeReported.passage()
             task.cancel()
             let record = await receiver.end()

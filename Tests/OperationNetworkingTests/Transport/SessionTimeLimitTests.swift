@@ -42,8 +42,7 @@
             let (session, leap) = makeLeapingSession()
             let receivesAll = Gate()
             let recorder = TransferRecorder(onBytes: { _, record in if record.bodyCount == 3 { receivesAll.open() } })
-            let request = try NetworkRequest(url: server.url("/stall"), options: options(limit))
-            session.makeTask(with: request, receiver: recorder).resume()
+            try session.begin(server.url("/stall"), options: options(limit), recorder)
             await receivesAll.passage()
             try await leap(.seconds(51))
             let record = await recorder.ended()
@@ -61,8 +60,7 @@
             let limit = TransferTimeouts(idle: .seconds(50), total: .seconds(100))
             let (session, leap) = makeLeapingSession()
             let recorder = TransferRecorder(onBytes: { _, record in came[record.bodyCount - 1].open() })
-            let request = try NetworkRequest(url: server.url("/drip"), options: options(limit))
-            session.makeTask(with: request, receiver: recorder).resume()
+            try session.begin(server.url("/drip"), options: options(limit), recorder)
             // Each leap is shorter than the idle limit.
             for (cameOne, goOn) in zip(came, continues).dropLast() {
                 await cameOne.passage()
@@ -104,9 +102,7 @@
             let limit = TransferTimeouts(firstByte: .seconds(20), total: .seconds(20))
             let recorders = (0..<4).map { _ in TransferRecorder() }
             for (number, recorder) in recorders.enumerated() {
-                let request = try NetworkRequest(
-                    url: server.url("/slow"), options: options(number == 0 ? .none : limit))
-                session.makeTask(with: request, receiver: recorder).resume()
+                try session.begin(server.url("/slow"), options: options(number == 0 ? .none : limit), recorder)
             }
             _ = await server.heads(atLeast: 1)
             // After this request, the session knows all of them.
@@ -149,8 +145,7 @@
             let (session, leap) = makeLeapingSession()
             let limit = TransferTimeouts(firstByte: .seconds(50))
             let recorder = TransferRecorder()
-            let request = try NetworkRequest(url: server.url("/silent"), options: options(limit))
-            session.makeTask(with: request, receiver: recorder).resume()
+            try session.begin(server.url("/silent"), options: options(limit), recorder)
             _ = await server.heads(atLeast: 1)
             try await leap(.seconds(51))
             try expectTimeout(await recorder.ended(), .awaitingResponse, after: .seconds(50))
@@ -171,8 +166,7 @@
             let limit = TransferTimeouts(firstByte: .seconds(50))
             let recorders = (0..<count).map { _ in TransferRecorder() }
             for recorder in recorders {
-                let request = try NetworkRequest(url: server.url("/late"), options: options(limit))
-                session.makeTask(with: request, receiver: recorder).resume()
+                try session.begin(server.url("/late"), options: options(limit), recorder)
             }
             _ = await server.heads(atLeast: count)
             let (isKept, continues) = (Gate(), Gate())
@@ -197,14 +191,12 @@
             listening.backlog = 0
             listening.accepts = false
             let deaf = try LoopbackServer(listening)
-            var configuration = CurlSession.Configuration()
-            configuration.maximumConnectionsPerHost = 50
+            let configuration = with(CurlSession.Configuration()) { $0.maximumConnectionsPerHost = 50 }
             let session = CurlSession(configuration: configuration)
             let limit = TransferTimeouts(connect: .milliseconds(200), firstByte: .milliseconds(900))
             let recorders = (0..<10).map { _ in TransferRecorder() }
             for recorder in recorders {
-                let request = try NetworkRequest(url: deaf.url(), options: options(limit))
-                session.makeTask(with: request, receiver: recorder).resume()
+                try session.begin(deaf.url(), options: options(limit), recorder)
             }
             var phases: [NetworkError.Phase: Int] = [:]
             for recorder in recorders {

@@ -18,6 +18,15 @@
             server.route("/up") { request in .text("\(request.bodyCount)") }
         }
 
+        /// A producer of small parts that has no bytes at every other call.
+        private func slowProducer(_ count: Int) -> PieceProducer {
+            PieceProducer(
+                [UInt8](unsafeUninitializedCapacity: count) { bytes, size in
+                    for index in 0..<count { bytes[index] = UInt8(truncatingIfNeeded: index) }
+                    size = count
+                }, size: 20_000, isLate: true)
+        }
+
         private func expectWhole(_ record: TransferRecorder.Record, _ note: Comment? = nil) {
             #expect(record.disorder.isEmpty && record.ends.count == 1, note)
             #expect(record.error == nil, note)
@@ -87,7 +96,7 @@
 
         @Test(arguments: [Int64?.none, 300_000])
         func `a stream with or without a length is sent as its bytes are produced`(length: Int64?) async throws {
-            let body = RequestBody.stream(length: length, canBeSentAgain: false) { SlowProducer(count: 300_000) }
+            let body = RequestBody.stream(length: length, canBeSentAgain: false) { slowProducer(300_000) }
             let record = try await session.run(server.url("/up"), "POST", body: body)
             expectWhole(record)
             let request = await server.requests(atLeast: 1)[0]
@@ -100,7 +109,7 @@
             struct Odd: Error {}
             let failing = RequestBody.stream(canBeSentAgain: true) { throw Odd() }
             #expect(try await session.run(server.url("/up"), "POST", body: failing).code == .bodyUnreadable)
-            let short = RequestBody.stream(length: 400_000, canBeSentAgain: true) { SlowProducer(count: 300_000) }
+            let short = RequestBody.stream(length: 400_000, canBeSentAgain: true) { slowProducer(300_000) }
             let record = try await session.run(server.url("/up"), "POST", body: short)
             #expect(record.code == .bodyLengthMismatch && record.ends.count == 1 && record.heads.isEmpty)
         }
@@ -116,8 +125,7 @@
         }
 
         @Test func `a body with expectsContinue waits for 100 Continue`() async throws {
-            var options = TransferOptions()
-            options.expectsContinue = true
+            let options = with(TransferOptions()) { $0.expectsContinue = true }
             let record = try await session.run(
                 server.url("/up"), "POST", body: .data(Data("content".utf8)), options: options)
             expectWhole(record)
@@ -132,13 +140,13 @@
                     .stopReading, .head(413, ["Content-Length": "5", "Connection": "close"]), .send("large"),
                     .closeSending)
             }
-            let body = RequestBody.stream(length: 50 << 20, canBeSentAgain: false) { SlowProducer(count: 50 << 20) }
+            let body = RequestBody.stream(length: 50 << 20, canBeSentAgain: false) { slowProducer(50 << 20) }
             let record = try await session.run(server.url("/early"), "POST", body: body)
             #expect(record.status == 413 && record.text == "large")
         }
 
         @Test func `requests of all kinds succeed in sequence over one connection`() async throws {
-            let stream = RequestBody.stream(canBeSentAgain: true) { SlowProducer(count: 10) }
+            let stream = RequestBody.stream(canBeSentAgain: true) { slowProducer(10) }
             for (method, body) in [
                 ("GET", RequestBody.none), ("POST", .data(Data("a".utf8))), ("GET", .none), ("PUT", stream),
                 ("HEAD", .none),
@@ -156,27 +164,4 @@
         }
     }
 
-    /// A producer of a number of bytes in small parts that has no bytes at every other call.
-    private final class SlowProducer: BodyProducer {
-        private let count: Int
-        private let state = Locked((given: 0, isReady: false))
-
-        init(count: Int) {
-            self.count = count
-        }
-
-        func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
-            let portion = state.withLock { state -> BodyPortion in
-                state.isReady.toggle()
-                guard !state.isReady else { return .notYet }
-                guard state.given < count else { return .end }
-                let portion = min(20_000, buffer.count, count - state.given)
-                for index in 0..<portion { buffer[index] = UInt8(truncatingIfNeeded: state.given + index) }
-                state.given += portion
-                return .bytes(portion)
-            }
-            if portion == .notYet { DispatchQueue.global().async { waker.wake() } }
-            return portion
-        }
-    }
 #endif

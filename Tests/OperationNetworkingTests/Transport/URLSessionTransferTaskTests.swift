@@ -14,21 +14,15 @@ import Testing
 /// Tests tasks of Foundation's session before Foundation is involved.
 @Suite(.timeLimit(.minutes(3)))
 struct URLSessionTransferTaskTests {
-    /// A producer that never has any bytes.
-    private final class Silent: BodyProducer {
-        let asked = Gate()
-
-        func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
-            asked.open()
-            return .notYet
-        }
-    }
-
     @Test(arguments: [false, true])
     func `a task canceled while its body is produced is released`(_ isSuspended: Bool) async throws {
         let session = URLSession(configuration: .ephemeral)
         defer { session.closeNetworkTasks() }
-        let producer = Silent()
+        let asked = Gate()
+        let producer = ClosureProducer { _, _, _ in
+            asked.open()
+            return .notYet
+        }
         let url = try #require(URL(string: "http://127.0.0.1:9/"))
         let body = RequestBody.stream(canBeSentAgain: false) { producer }
         let receiver = RecordingReceiver()
@@ -37,7 +31,7 @@ struct URLSessionTransferTaskTests {
             let task = session.makeTask(with: try NetworkRequest("PUT", url: url, body: body), receiver: receiver)
             left = task
             task.resume()
-            await producer.asked.passage()
+            await asked.passage()
             if isSuspended { task.suspend() }
             task.cancel()
         }

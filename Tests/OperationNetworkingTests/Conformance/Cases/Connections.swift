@@ -144,8 +144,7 @@ extension ConformanceCase {
                 let port = bench.server.port, request = try bench.request()
                 await bench.server.stopped()
                 #expect(await bench.run(request).error?.code == .cannotConnect)
-                var options = LoopbackServer.Options()
-                options.addresses = [.ipv4(port: port)]
+                let options = with(LoopbackServer.Options()) { $0.addresses = [.ipv4(port: port)] }
                 let next = try LoopbackServer(options)
                 next.route("/") { _ in .text("new") }
                 #expect(await bench.run(request).text == "new")

@@ -9,6 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(2)))
 struct DiskCacheTests {
+    private let folder = CacheFolderFixture()
     private let home = "https://h.com/a"
 
     private static func bytes(_ count: Int, seed: UInt64 = 1) -> Data {
@@ -18,7 +19,6 @@ struct DiskCacheTests {
 
     @Test(arguments: [0, 1, 65_535, 65_536, 65_537, 300_000])
     func `a stored body is served unchanged, also by a new cache instance`(count: Int) throws {
-        let folder = CacheFolderFixture()
         let body = Self.bytes(count)
         let disk = folder.disk()
         #expect(try disk.keep(body, at: home))
@@ -121,7 +121,6 @@ struct DiskCacheTests {
     }
 
     @Test func `a URL keeps eight variants, and the ninth replaces the oldest`() throws {
-        let folder = CacheFolderFixture()
         let disk = folder.disk()
         let vary: HeaderFields = ["Cache-Control": "max-age=60", "Vary": "Accept-Language"]
         for index in 0..<9 {
@@ -140,7 +139,6 @@ struct DiskCacheTests {
     }
 
     @Test func `the cache never exceeds its limit and keeps the most recently used responses`() throws {
-        let folder = CacheFolderFixture()
         let limits = CacheLimits(totalBytes: 100_000)
         let disk = folder.disk(limits)
         for index in 0..<60 {
@@ -154,7 +152,6 @@ struct DiskCacheTests {
     }
 
     @Test func `a body that exceeds its limit is not stored and leaves no file`() throws {
-        let folder = CacheFolderFixture()
         let disk = folder.disk(CacheLimits(totalBytes: 100_000))
         #expect(try !disk.keep(Self.bytes(12_501), at: home, chunk: 1000))
         #expect(try disk.keep(Self.bytes(12_500), at: home, chunk: 1000))
@@ -165,7 +162,6 @@ struct DiskCacheTests {
     }
 
     @Test func `bodies that are written concurrently stay within the limit together`() throws {
-        let folder = CacheFolderFixture()
         let disk = folder.disk(CacheLimits(totalBytes: 10_000, bodyBytes: 8_000))
         let writers = (0..<4).compactMap { _ in disk.openWriter() }
         var accepted = 0
@@ -177,7 +173,6 @@ struct DiskCacheTests {
     }
 
     @Test func `two instances that share a folder never serve an incomplete body`() throws {
-        let folder = CacheFolderFixture()
         let limits = CacheLimits(totalBytes: 200_000, bodyBytes: 50_000)
         for seed in UInt64(0)..<20 {
             var generator = SeededGenerator(seed: seed)
@@ -204,7 +199,6 @@ struct DiskCacheTests {
     }
 
     @Test func `concurrent threads with separate instances serve only complete bodies`() async throws {
-        let folder = CacheFolderFixture()
         let url = folder.url
         let faults = Locked(0)
         let hits = Locked(0)
@@ -234,7 +228,6 @@ struct DiskCacheTests {
     }
 
     @Test func `a reader reads a body to its end although the cache was cleared`() throws {
-        let folder = CacheFolderFixture()
         let disk = folder.disk()
         let body = Self.bytes(200_000)
         try disk.keep(body, at: home)
@@ -248,7 +241,6 @@ struct DiskCacheTests {
     }
 
     @Test func `unknown files in the folder are kept, and symbolic links are not followed`() throws {
-        let folder = CacheFolderFixture()
         let disk = folder.disk()
         try disk.keep(Data("x".utf8), at: home)
         let stranger = folder.url.appendingPathComponent("notes.txt")
@@ -263,7 +255,6 @@ struct DiskCacheTests {
     }
 
     @Test func `a revalidated response gets its new headers on disk as well`() throws {
-        let folder = CacheFolderFixture()
         let disk = folder.disk()
         try disk.keep(Data("x".utf8), at: home)
         let variant = try #require(disk.metadata(home, now: CacheSamples.now)?.variants.first)
@@ -277,7 +268,6 @@ struct DiskCacheTests {
 
     @Test(arguments: ["the same", "another"])
     func `a response that is invalidated while it is written is not stored`(instance: String) throws {
-        let folder = CacheFolderFixture()
         let disk = folder.disk()
         let forgetter = instance == "the same" ? disk : folder.disk()
         let forgets: [(String, (DiskCache) -> Void)] = [

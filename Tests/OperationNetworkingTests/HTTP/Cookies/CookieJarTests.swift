@@ -96,8 +96,7 @@ struct CookieJarTests {
 
     @Test func `cookies received concurrently on many threads are all kept`() async throws {
         let storage = MemoryCookieStorage()
-        var limits = CookieLimits()
-        limits.perDomain = 1000
+        let limits = with(CookieLimits()) { $0.perDomain = 1000 }
         let jar = try CookieJar(storage: storage, limits: limits, now: { Date() })
         let url = try home()
         try await TestThread.run {

@@ -132,8 +132,7 @@ struct CookieStoreTests {
     }
 
     @Test func `a full domain first evicts insecure cookies, then the least recently used ones`() throws {
-        var limits = CookieLimits()
-        limits.perDomain = 3
+        let limits = with(CookieLimits()) { $0.perDomain = 3 }
         var store = CookieStore(limits: limits)
         let home = try WebAddress("https://h.com/")
         for (index, field) in ["s=1; Secure", "a=1; Path=/a", "b=1; Path=/b"].enumerated() {
@@ -149,8 +148,7 @@ struct CookieStoreTests {
     }
 
     @Test func `a full jar first evicts expired cookies, then the oldest ones`() throws {
-        var limits = CookieLimits()
-        limits.total = 5
+        let limits = with(CookieLimits()) { $0.total = 5 }
         var store = CookieStore(limits: limits)
         for index in 0..<5 {
             let age = index == 3 ? "; Max-Age=1" : ""

@@ -87,8 +87,7 @@ struct FormEncoderTests {
     }
 
     @Test func `dictionaries are sorted by their keys, which are not converted`() throws {
-        var encoder = FormEncoder()
-        encoder.keys = .snakeCase
+        let encoder = with(FormEncoder()) { $0.keys = .snakeCase }
         let mixed: [String: Any?] = [
             "someKey": 1, "b": [1, "x", true] as [Any], "a": ["z": nil, "y": 2.5] as [String: Any?], "nil": nil,
             "null": NSNull(), "deep": Optional<Optional<Int>>.some(.some(4)) as Any,

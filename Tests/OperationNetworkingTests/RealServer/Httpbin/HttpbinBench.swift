@@ -44,9 +44,7 @@
         /// An operation that returns the body as text, whatever its content type.
         func text(_ target: String, _ headers: HeaderFields = [:]) throws -> NetworkDataOperation<String> {
             let request = try NetworkRequest(url: url(target), headers: headers)
-            return NetworkDataOperation(request: request, urlSession: session) { data, _ in
-                String(decoding: data, as: UTF8.self)
-            }
+            return NetworkDataOperation<String>(request: request, urlSession: session)
         }
 
         /// An operation that sends a body and returns the service's echo of it.

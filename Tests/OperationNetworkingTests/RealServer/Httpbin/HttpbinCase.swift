@@ -3,7 +3,6 @@
 
 #if OPERATIONKIT_LIBCURL
     import OperationNetworking
-    import OperationTestKit
     import Testing
 
     /// A common use of a web service, tested with httpbin.

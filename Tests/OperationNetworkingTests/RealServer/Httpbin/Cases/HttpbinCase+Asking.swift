@@ -5,7 +5,6 @@
     import Foundation
     import FoundationNetworking
     import OperationNetworking
-    import OperationTestKit
     import Testing
 
     extension HttpbinCase {
@@ -50,8 +49,7 @@
                     #expect(echo.method == "DELETE" && echo.url.hasSuffix("/anything/7"))
                 },
                 HttpbinCase("a response to HEAD has headers and no body") { bench async throws in
-                    var request = URLRequest(url: try bench.url("get"))
-                    request.httpMethod = "HEAD"
+                    let request = with(URLRequest(url: try bench.url("get"))) { $0.httpMethod = "HEAD" }
                     let operation = NetworkDataOperation(request: request, urlSession: bench.session) {
                         data, response in
                         (data.count, response.statusCode)

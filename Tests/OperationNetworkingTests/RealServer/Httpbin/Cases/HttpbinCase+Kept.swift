@@ -5,7 +5,6 @@
     import Foundation
     import FoundationNetworking
     import OperationNetworking
-    import OperationTestKit
     import Testing
 
     extension HttpbinCase {
@@ -44,9 +43,7 @@
     extension HttpbinBench {
         /// A session over the same transport with a cache.
         fileprivate func caching(in folder: URL) -> ExchangeSession {
-            var configuration = ExchangeConfiguration()
-            configuration.cache = HTTPCache(folder: folder)
-            return ExchangeSession(over: session.transport, configuration: configuration)
+            ExchangeSession.over(session.transport) { $0.cache = HTTPCache(folder: folder) }
         }
 
         /// Sends a numbered request and returns the number that the response echoes.

@@ -3,7 +3,6 @@
 
 #if OPERATIONKIT_LIBCURL
     import Foundation
-    import FoundationNetworking
     import OperationNetworking
     import Testing
 

@@ -5,7 +5,6 @@
     import Foundation
     import FoundationNetworking
     import OperationNetworking
-    import OperationTestKit
     import Testing
 
     extension HttpbinCase {

@@ -4,7 +4,6 @@
 #if OPERATIONKIT_LIBCURL
     import Foundation
     import OperationNetworking
-    import OperationTestKit
     import Testing
 
     extension HttpbinCase {

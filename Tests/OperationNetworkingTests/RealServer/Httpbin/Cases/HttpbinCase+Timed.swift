@@ -15,8 +15,7 @@
                 },
                 HttpbinCase("a response that exceeds the firstByte limit fails with timedOut") { bench async throws in
                     let operation = bench.base.get("delay/1", as: Data.self)
-                    var base = bench.base
-                    base.options.timeouts.firstByte = .milliseconds(50)
+                    let base = with(bench.base) { $0.options.timeouts.firstByte = .milliseconds(50) }
                     #expect(operation.attemptCount == 0)
                     let error = await failure(of: base.get("delay/1", as: Data.self))
                     #expect(error?.code == .timedOut && error?.phase == .awaitingResponse)
