@@ -22,7 +22,7 @@
         }
 
         /// Starts an exchange and suspends it after it decided to start its request, but before it calls the session.
-        private func startOvertaken(takesOrders: Bool, _ probe: ExchangeProbe) async throws -> any NetworkTask {
+        private func startOvertaken(takesOrders: Bool, _ probe: TransferRecorder) async throws -> any NetworkTask {
             let started = Locked<(any NetworkTask)?>(nil)
             let moment = LateSession.Moment(
                 before: {
@@ -44,7 +44,7 @@
         private var paths: Set<String> { Set(server.requests.map(\.path)) }
 
         @Test func `a request that is suspended before its start takes effect is not sent`() async throws {
-            let probe = ExchangeProbe()
+            let probe = TransferRecorder()
             let task = try await startOvertaken(takesOrders: true, probe)
             #expect(paths == ["/other"])
             gate.open()
@@ -55,12 +55,12 @@
         }
 
         @Test func `a suspension also takes effect in a session without ordered tasks`() async throws {
-            let probe = ExchangeProbe()
+            let probe = TransferRecorder()
             let task = try await startOvertaken(takesOrders: false, probe)
             gate.open()
             await server.counts { $0.answers >= 4 }
             try await TestThread.run { [self] in waitForAnother() }
-            #expect(probe.seen.heads.isEmpty && probe.seen.ends.isEmpty)
+            #expect(probe.now.heads.isEmpty && probe.now.ends.isEmpty)
             task.resume()
             let seen = await probe.ended()
             #expect(seen.text == "a" && seen.isOrderly)

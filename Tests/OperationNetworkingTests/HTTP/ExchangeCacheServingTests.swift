@@ -31,7 +31,7 @@
         {
             server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
             let session = session(change)
-            _ = try await session.fetch(server.url("/a"))
+            _ = try await session.run(server.url("/a"))
             return session
         }
 
@@ -53,22 +53,22 @@
         @Test func `a cached redirect that is refused leaves no file open`() async throws {
             server.route("/a") { _ in .redirect(to: "/b", status: 301).with("Cache-Control", "max-age=60") }
             server.route("/b") { _ in .text("b") }
-            #expect(try await session().fetch(server.url("/a")).text == "b")
+            #expect(try await session().run(server.url("/a")).text == "b")
             let strict = session { $0.redirects.maximumCount = 0 }
-            #expect(try await strict.fetch(server.url("/a")).error?.code == .tooManyRedirects)
+            #expect(try await strict.run(server.url("/a")).error?.code == .tooManyRedirects)
             #expect(server.requests.map(\.path) == ["/a", "/b"])
             try await expectNoReaders(strict)
         }
 
         @Test func `a held task that is released while it reads from the cache leaves no file open`() async throws {
             let session = try await sessionWithBody()
-            let probe = ExchangeProbe(whenHead: { $0.hold() })
+            let probe = TransferRecorder(onHead: { task, _ in task.hold() })
             var task: (any NetworkTask)? = session.makeTask(
                 with: try NetworkRequest(url: server.url("/a")), receiver: probe)
             task?.resume()
             await probe.headArrived()
             #expect(await readers(session) == 1)
-            #expect(probe.seen.body.isEmpty && probe.seen.ends.isEmpty)
+            #expect(probe.now.body.isEmpty && probe.now.ends.isEmpty)
             task = nil
             try await expectNoReaders(session)
         }
@@ -76,7 +76,7 @@
         @Test func `a deadline ends a held task that was released while it reads from the cache`() async throws {
             let clock = ManualClock()
             let session = try await sessionWithBody { ($0.deadline, $0.clock) = (.seconds(10), clock) }
-            let probe = ExchangeProbe(whenHead: { $0.hold() })
+            let probe = TransferRecorder(onHead: { task, _ in task.hold() })
             session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe).resume()
             await probe.headArrived()
             // This waits until the cache has finished its earlier work.
@@ -89,14 +89,14 @@
 
         @Test func `a suspended exchange does not deliver the headers of a cached response`() async throws {
             let session = try await sessionWithBody()
-            let probe = ExchangeProbe()
+            let probe = TransferRecorder()
             let task = session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
             session.startSuspended(task)
             #expect(await readers(session) == 1)
-            #expect(probe.seen.heads.isEmpty && probe.seen.ends.isEmpty)
+            #expect(probe.now.heads.isEmpty && probe.now.ends.isEmpty)
             task.hold()
             task.resume()
-            #expect(probe.seen.heads.isEmpty && probe.seen.ends.isEmpty)
+            #expect(probe.now.heads.isEmpty && probe.now.ends.isEmpty)
             task.proceed()
             let seen = await probe.ended()
             #expect(seen.text == "body" && seen.isOrderly)
@@ -106,7 +106,7 @@
 
         @Test func `a task canceled while suspended with cached headers leaves no file open`() async throws {
             let session = try await sessionWithBody()
-            let probe = ExchangeProbe()
+            let probe = TransferRecorder()
             let task = session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
             session.startSuspended(task)
             #expect(await readers(session) == 1)
@@ -123,23 +123,23 @@
                     ? .text(text) : .gzip(Array(text.utf8)).with("Cache-Control", "max-age=60")
             }
             let session = session()
-            let raw = try await session.fetch(server.url("/a"), headers: ["Accept-Encoding": "gzip"])
-            #expect(raw.heads.first?.isDecoded == false && raw.body.prefix(2) == Data([0x1F, 0x8B]))
-            #expect(try await session.fetch(server.url("/a")).text == text)
+            let raw = try await session.run(server.url("/a"), headers: ["Accept-Encoding": "gzip"])
+            #expect(raw.heads.first?.isDecoded == false && raw.body.prefix(2) == [0x1F, 0x8B])
+            #expect(try await session.run(server.url("/a")).text == text)
             #expect(server.requests.count == 2)
-            let again = try await session.fetch(server.url("/a"), headers: ["Accept-Encoding": "gzip"])
+            let again = try await session.run(server.url("/a"), headers: ["Accept-Encoding": "gzip"])
             #expect(again.body.isEmpty == false && again.isOrderly)
         }
 
         @Test func `a held task delivers the end of a generated 504 response only after proceed`() async throws {
             let session = session()
-            let probe = ExchangeProbe(whenHead: { $0.hold() })
+            let probe = TransferRecorder(onHead: { task, _ in task.hold() })
             let request = try NetworkRequest(url: server.url("/a"), headers: ["Cache-Control": "only-if-cached"])
             let task = session.makeTask(with: request, receiver: probe)
             task.resume()
             await probe.headArrived()
             #expect(await readers(session) == 0)
-            #expect(probe.seen.status == 504 && probe.seen.ends.isEmpty)
+            #expect(probe.now.status == 504 && probe.now.ends.isEmpty)
             task.proceed()
             let seen = await probe.ended()
             #expect(seen.error == nil && seen.isOrderly)

@@ -35,7 +35,7 @@
         private func sessionWithBody() async throws -> ExchangeSession {
             server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
             let session = session()
-            _ = try await session.fetch(server.url("/a"))
+            _ = try await session.run(server.url("/a"))
             return session
         }
 
@@ -44,17 +44,17 @@
         @Test func `a fresh response is served without a request, also by a new session`() async throws {
             server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
             let session = session()
-            #expect(try await session.fetch(server.url("/a")).text == "body")
+            #expect(try await session.run(server.url("/a")).text == "body")
             time.advance(59)
-            let second = try await session.fetch(server.url("/a"))
+            let second = try await session.run(server.url("/a"))
             #expect(second.text == "body" && second.isOrderly && second.heads.first?.headers["Age"] == "59")
             #expect(second.heads.first?.headers["Content-Length"] == "4" && second.status == 200)
-            #expect(try await self.session().fetch(server.url("/a")).text == "body")
+            #expect(try await self.session().run(server.url("/a")).text == "body")
             #expect(count() == 1)
-            #expect(try await session.fetch("HEAD", server.url("/a")).body.isEmpty)
+            #expect(try await session.run(server.url("/a"), "HEAD").body.isEmpty)
             #expect(count() == 1)
             time.advance(1)
-            #expect(try await session.fetch(server.url("/a")).text == "body")
+            #expect(try await session.run(server.url("/a")).text == "body")
             #expect(count() == 2)
         }
 
@@ -69,17 +69,17 @@
                 return .text("body \(tag)").with("ETag", tag).with("Cache-Control", "max-age=10")
             }
             let session = session()
-            #expect(try await session.fetch(server.url("/a")).text == "body \"v1\"")
+            #expect(try await session.run(server.url("/a")).text == "body \"v1\"")
             time.advance(10)
-            let seen = try await session.fetch(server.url("/a"))
+            let seen = try await session.run(server.url("/a"))
             #expect(seen.text == "body \"v1\"" && seen.status == 200 && seen.isOrderly)
             #expect(seen.heads.first?.headers["X-Asked"] == "\"v1\"")
-            #expect(try await session.fetch(server.url("/a")).text == "body \"v1\"")
+            #expect(try await session.run(server.url("/a")).text == "body \"v1\"")
             #expect(count() == 2)
             version.withLock { $0 = 2 }
             time.advance(10)
-            #expect(try await session.fetch(server.url("/a")).text == "body \"v2\"")
-            #expect(try await session.fetch(server.url("/a")).text == "body \"v2\"")
+            #expect(try await session.run(server.url("/a")).text == "body \"v2\"")
+            #expect(try await session.run(server.url("/a")).text == "body \"v2\"")
             #expect(count() == 3)
         }
 
@@ -90,7 +90,7 @@
                     : .status(304, ["ETag": "\"b\""])
             }
             let session = session()
-            for _ in 0..<2 { #expect(try await session.fetch(server.url("/a")).text == "body") }
+            for _ in 0..<2 { #expect(try await session.run(server.url("/a")).text == "body") }
             #expect(server.requests.map { $0["If-None-Match"] } == [nil, "\"a\"", nil])
         }
 
@@ -104,15 +104,15 @@
             let session = session()
             for language in ["de", "en", "de", "en"] {
                 #expect(
-                    try await session.fetch(server.url("/v"), headers: ["Accept-Language": language]).text == language)
+                    try await session.run(server.url("/v"), headers: ["Accept-Language": language]).text == language)
             }
             #expect(count() == 2)
-            for _ in 0..<2 { _ = try await session.fetch(server.url("/n")) }
+            for _ in 0..<2 { _ = try await session.run(server.url("/n")) }
             #expect(count() == 4)
-            for _ in 0..<2 { _ = try await session.fetch(server.url("/c")) }
+            for _ in 0..<2 { _ = try await session.run(server.url("/c")) }
             #expect(count() == 5)
-            _ = try await session.fetch("POST", server.url("/c"), body: .data(Data("x".utf8)))
-            _ = try await session.fetch(server.url("/c"))
+            _ = try await session.run(server.url("/c"), "POST", body: .data(Data("x".utf8)))
+            _ = try await session.run(server.url("/c"))
             #expect(count() == 7)
         }
 
@@ -123,37 +123,37 @@
                 .text("body").with("Cache-Control", "max-age=10, stale-if-error=100").with("ETag", "\"a\"")
             }
             let session = session()
-            let missing = try await session.fetch(server.url("/a"), headers: ["Cache-Control": "only-if-cached"])
+            let missing = try await session.run(server.url("/a"), headers: ["Cache-Control": "only-if-cached"])
             #expect(missing.status == 504 && missing.isOrderly && missing.error == nil && count() == 0)
-            _ = try await session.fetch(server.url("/a"))
+            _ = try await session.run(server.url("/a"))
             server.route("/a") { _ in .text("sorry", status: 503) }
             time.advance(50)
-            #expect(try await session.fetch(server.url("/a")).text == "body")
+            #expect(try await session.run(server.url("/a")).text == "body")
             server.route("/a") { _ in .reset }
-            #expect(try await session.fetch(server.url("/a")).text == "body")
+            #expect(try await session.run(server.url("/a")).text == "body")
             time.advance(100)
-            #expect(try await session.fetch(server.url("/a")).error != nil)
+            #expect(try await session.run(server.url("/a")).error != nil)
             server.route("/a") { _ in .text("sorry", status: 503) }
-            #expect(try await session.fetch(server.url("/a")).status == 503)
+            #expect(try await session.run(server.url("/a")).status == 503)
         }
 
         @Test func `stale-if-error works without a validator, and an unrequested 304 is delivered`() async throws {
             server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=1, stale-if-error=60") }
             let session = session()
-            _ = try await session.fetch(server.url("/a"))
+            _ = try await session.run(server.url("/a"))
             time.advance(2)
             server.route("/a") { _ in .text("sorry", status: 503) }
-            #expect(try await session.fetch(server.url("/a")).text == "body")
+            #expect(try await session.run(server.url("/a")).text == "body")
             server.route("/a") { _ in .reset }
-            #expect(try await session.fetch(server.url("/a")).text == "body")
+            #expect(try await session.run(server.url("/a")).text == "body")
             server.route("/a") { _ in .status(304) }
-            #expect(try await session.fetch(server.url("/a")).status == 304)
+            #expect(try await session.run(server.url("/a")).status == 304)
             #expect(server.requests.allSatisfy { $0["If-None-Match"] == nil && $0["If-Modified-Since"] == nil })
             server.route("/a") { _ in .text("new").with("Cache-Control", "max-age=1") }
-            #expect(try await session.fetch(server.url("/a")).text == "new")
+            #expect(try await session.run(server.url("/a")).text == "new")
             time.advance(2)
             server.route("/a") { _ in .text("sorry", status: 503) }
-            #expect(try await session.fetch(server.url("/a")).status == 503)
+            #expect(try await session.run(server.url("/a")).status == 503)
         }
 
         @Test func `sessions with separate cookie jars do not share private responses`() async throws {
@@ -166,12 +166,12 @@
             }
             let sessions = ["A", "B"].map { _ in self.session { $0.cookies = CookieJar() } }
             for (session, user) in zip(sessions, ["A", "B"]) {
-                _ = try await session.fetch(server.url("/sign-in"), headers: ["X-User": user])
-                for _ in 0..<2 { #expect(try await session.fetch(server.url("/page")).text == "page of sid=\(user)") }
+                _ = try await session.run(server.url("/sign-in"), headers: ["X-User": user])
+                for _ in 0..<2 { #expect(try await session.run(server.url("/page")).text == "page of sid=\(user)") }
             }
             // In one session, the user signs out and another user signs in.
-            _ = try await sessions[0].fetch(server.url("/sign-in"), headers: ["X-User": "C"])
-            #expect(try await sessions[0].fetch(server.url("/page")).text == "page of sid=C")
+            _ = try await sessions[0].run(server.url("/sign-in"), headers: ["X-User": "C"])
+            #expect(try await sessions[0].run(server.url("/page")).text == "page of sid=C")
             #expect(server.requests.count { $0.path == "/page" } == 3)
         }
 
@@ -180,7 +180,7 @@
                 .text("body").with("Cache-Control", "max-age=10, stale-if-error=100").with("ETag", "\"a\"")
             }
             let session = session()
-            _ = try await session.fetch(server.url("/a"))
+            _ = try await session.run(server.url("/a"))
             time.advance(50)
             let receiver = RefusingReceiver()
             session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: receiver).resume()
@@ -197,13 +197,13 @@
                 .with("ETag", "\"\(UUID())\"")
             }
             let session = session()
-            #expect(try await session.fetch(server.url("/a")).text == "1")
+            #expect(try await session.run(server.url("/a")).text == "1")
             time.advance(20)
-            #expect(try await session.fetch(server.url("/a")).text == "1")
+            #expect(try await session.run(server.url("/a")).text == "1")
             _ = await server.requests(atLeast: 2)
             // The new response reaches the cache shortly after it was sent. Until then, the old one is served.
             var text = "1"
-            while text == "1" { text = try await session.fetch(server.url("/a")).text }
+            while text == "1" { text = try await session.run(server.url("/a")).text }
             #expect(text != "1")
         }
 
@@ -211,12 +211,12 @@
             server.route("/a") { _ in .text("a").with("Cache-Control", "max-age=10, stale-while-revalidate=60") }
             server.route("/other") { _ in .text("other") }
             let session = session()
-            _ = try await session.fetch(server.url("/a"))
+            _ = try await session.run(server.url("/a"))
             time.advance(20)
-            let probe = ExchangeProbe()
+            let probe = TransferRecorder()
             let task = session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
             session.startSuspended(task)
-            for _ in 0..<3 { _ = try await session.fetch(server.url("/other")) }
+            for _ in 0..<3 { _ = try await session.run(server.url("/other")) }
             #expect(server.requests.filter { $0.path == "/a" }.count == 1)
             task.resume()
             #expect(await probe.ended().text == "a")
@@ -230,9 +230,9 @@
                 LoopbackAnswer.repeating(block, count: 5_000_000).with("Cache-Control", "max-age=60")
             }
             let session = session()
-            let first = try await session.fetch(server.url("/long"))
+            let first = try await session.run(server.url("/long"))
             #expect(first.body.count == 5_000_000 && first.error == nil)
-            let held = ExchangeProbe(whenBytes: { task, _ in
+            let held = TransferRecorder(onBytes: { task, _ in
                 task.hold()
                 task.suspend()
                 DispatchQueue.global().async {
@@ -243,7 +243,7 @@
             session.makeTask(with: try NetworkRequest(url: server.url("/long")), receiver: held).resume()
             let second = await held.ended()
             #expect(second.body == first.body && second.isOrderly)
-            let cancelling = ExchangeProbe(whenBytes: { task, _ in task.cancel() })
+            let cancelling = TransferRecorder(onBytes: { task, _ in task.cancel() })
             session.makeTask(with: try NetworkRequest(url: server.url("/long")), receiver: cancelling).resume()
             let third = await cancelling.ended()
             #expect(third.error?.code == .cancelled && third.isOrderly && third.body.count <= 65_536)
@@ -257,14 +257,14 @@
             }
             server.route("/fine") { _ in .text("fine").with("Cache-Control", "max-age=60") }
             let session = session(CacheLimits(totalBytes: 1 << 20, bodyBytes: 50_000))
-            for _ in 0..<2 { #expect(try await session.fetch(server.url("/cut")).error != nil) }
-            for _ in 0..<2 { #expect(try await session.fetch(server.url("/long")).body.count == 100_000) }
+            for _ in 0..<2 { #expect(try await session.run(server.url("/cut")).error != nil) }
+            for _ in 0..<2 { #expect(try await session.run(server.url("/long")).body.count == 100_000) }
             #expect(count() == 4)
-            let cancelling = ExchangeProbe(whenHead: { $0.cancel() })
+            let cancelling = TransferRecorder(onHead: { task, _ in task.cancel() })
             session.makeTask(with: try NetworkRequest(url: server.url("/fine")), receiver: cancelling).resume()
             _ = await cancelling.ended()
-            #expect(try await session.fetch(server.url("/fine")).text == "fine")
-            _ = try await session.fetch(server.url("/fine"))
+            #expect(try await session.run(server.url("/fine")).text == "fine")
+            _ = try await session.run(server.url("/fine"))
             _ = await session.configuration.cache?.diskUsage()
             #expect(folder.files(".part").isEmpty && folder.files(".body").count <= 1)
         }
@@ -274,9 +274,9 @@
             _ = await session.configuration.cache?.diskUsage()
             let file = try #require(folder.files(".body").first)
             try Data("evil".utf8).write(to: file)
-            #expect(try await session.fetch(server.url("/a")).text == "body")
+            #expect(try await session.run(server.url("/a")).text == "body")
             #expect(count() == 2)
-            #expect(try await session.fetch(server.url("/a")).text == "body")
+            #expect(try await session.run(server.url("/a")).text == "body")
             #expect(count() == 2)
         }
 
@@ -287,12 +287,12 @@
                     : .status(304, ["ETag": "\"a\"", "Cache-Control": "max-age=100, no-store"])
             }
             let session = session()
-            _ = try await session.fetch(server.url("/a"))
+            _ = try await session.run(server.url("/a"))
             time.advance(10)
-            #expect(try await session.fetch(server.url("/a")).text == "body")
+            #expect(try await session.run(server.url("/a")).text == "body")
             _ = await session.configuration.cache?.diskUsage()
             #expect(folder.files(".body").isEmpty && folder.files(".metadata").isEmpty)
-            #expect(try await session.fetch(server.url("/a")).text == "body")
+            #expect(try await session.run(server.url("/a")).text == "body")
             #expect(server.requests.map { $0["If-None-Match"] } == [nil, "\"a\"", nil])
         }
 
@@ -307,16 +307,16 @@
             }
             server.route("PUT", "/a") { _ in .text("done") }
             let session = session()
-            let probe = ExchangeProbe()
+            let probe = TransferRecorder()
             session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe).resume()
             _ = await server.requests(atLeast: 1)
             if !cameLate { await probe.headArrived() }
-            _ = try await session.fetch("PUT", server.url("/a"), body: .data(Data("x".utf8)))
+            _ = try await session.run(server.url("/a"), "PUT", body: .data(Data("x".utf8)))
             gate.open()
             #expect(await probe.ended().text == "body")
-            _ = try await session.fetch(server.url("/a"))
+            _ = try await session.run(server.url("/a"))
             #expect(count() == 3)
-            _ = try await session.fetch(server.url("/a"))
+            _ = try await session.run(server.url("/a"))
             #expect(count() == 3)
         }
 
@@ -326,9 +326,9 @@
             server.route("DELETE", "/a") { _ in .redirect(to: "ftp://h.com/") }
             let session = session { $0.limits.bodyBytes = 1000 }
             for (method, total) in [("PUT", 3), ("DELETE", 5)] {
-                _ = try await session.fetch(server.url("/a"))
-                _ = try await session.fetch(method, server.url("/a"))
-                _ = try await session.fetch(server.url("/a"))
+                _ = try await session.run(server.url("/a"))
+                _ = try await session.run(server.url("/a"), method)
+                _ = try await session.run(server.url("/a"))
                 #expect(count() == total)
             }
         }
@@ -337,7 +337,7 @@
             let session = try await sessionWithBody()
             _ = await session.configuration.cache?.diskUsage()
             try Data("evil".utf8).write(to: try #require(folder.files(".body").first))
-            let seen = try await session.fetch(server.url("/a"), headers: ["Cache-Control": "only-if-cached"])
+            let seen = try await session.run(server.url("/a"), headers: ["Cache-Control": "only-if-cached"])
             #expect(seen.status == 504 && seen.isOrderly && count() == 1)
         }
 
@@ -345,14 +345,14 @@
             server.route("/a") { _ in .gzip(Array("plain".utf8)).with("Cache-Control", "max-age=60") }
             let session = session()
             let options = with(TransferOptions()) { $0.decodesContent = false }
-            let probe = ExchangeProbe()
+            let probe = TransferRecorder()
             session.makeTask(
                 with: try NetworkRequest(url: server.url("/a"), options: options), receiver: probe
             ).resume()
             #expect(await probe.ended().body.starts(with: [0x1F, 0x8B]))
-            #expect(try await session.fetch(server.url("/a")).text == "plain")
+            #expect(try await session.run(server.url("/a")).text == "plain")
             #expect(count() == 2)
-            #expect(try await session.fetch(server.url("/a")).text == "plain")
+            #expect(try await session.run(server.url("/a")).text == "plain")
             #expect(count() == 2)
         }
 
@@ -361,10 +361,10 @@
             server.route("/new") { _ in .text("new").with("Cache-Control", "max-age=60") }
             server.route("/me") { .text($0["Authorization"] ?? "").with("Cache-Control", "max-age=60") }
             let session = session()
-            for _ in 0..<2 { #expect(try await session.fetch(server.url("/old")).text == "new") }
+            for _ in 0..<2 { #expect(try await session.run(server.url("/old")).text == "new") }
             #expect(count() == 2)
             for user in ["Basic anna", "Basic otto", "Basic anna"] {
-                #expect(try await session.fetch(server.url("/me"), headers: ["Authorization": user]).text == user)
+                #expect(try await session.run(server.url("/me"), headers: ["Authorization": user]).text == user)
             }
             #expect(count() == 4)
         }

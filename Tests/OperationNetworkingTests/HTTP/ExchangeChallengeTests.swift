@@ -42,13 +42,13 @@
                     questions.withLock { $0.append("\(question.space.scheme) \(question.space.realm)") }
                     return Self.annaOnce(question)
                 })
-            let first = try await session.fetch("POST", server.url("/a/1"), body: .data(Data("body".utf8)))
+            let first = try await session.run(server.url("/a/1"), "POST", body: .data(Data("body".utf8)))
             #expect(first.text == "in body" && first.isOrderly)
-            #expect(try await session.fetch(server.url("/a/2")).text == "in ")
+            #expect(try await session.run(server.url("/a/2")).text == "in ")
             #expect(questions.withLock { $0 } == ["basic r"])
             #expect(server.requests.count == 3)
             session.forgetCredentials()
-            #expect(try await session.fetch(server.url("/a/2")).text == "in ")
+            #expect(try await session.run(server.url("/a/2")).text == "in ")
             #expect(server.requests.count == 5)
         }
 
@@ -79,7 +79,7 @@
             }
             let session = session(ChallengePolicy(Self.annaOnce))
             for index in 0..<4 {
-                #expect(try await session.fetch(server.url("/d?x=\(index)")).text == "in")
+                #expect(try await session.run(server.url("/d?x=\(index)")).text == "in")
             }
             #expect(server.requests.count == 5)
         }
@@ -92,7 +92,7 @@
             ]
             for (policy, count) in zip(policies, [2, 1, 1, 2]) {
                 let before = server.requests.count
-                let seen = try await session(policy).fetch(server.url("/a"))
+                let seen = try await session(policy).run(server.url("/a"))
                 #expect(seen.status == 401 && seen.text == "who?" && seen.isOrderly && seen.error == nil)
                 #expect(server.requests.count == before + count)
             }
@@ -105,19 +105,19 @@
                 ChallengePolicy { _ in
                     .password(user: "u\(count.next())", password: "")
                 }
-            ).fetch(server.url("/a"))
+            ).run(server.url("/a"))
             #expect(seen.status == 401 && server.requests.count == 4)
         }
 
         @Test func `a request with its own Authorization header or a one-time body is not retried`() async throws {
             protect("/a", "Basic realm=\"r\"") { _ in false }
             let session = session(ChallengePolicy(Self.annaOnce))
-            #expect(try await session.fetch(server.url("/a"), headers: ["Authorization": "Mine x"]).status == 401)
+            #expect(try await session.run(server.url("/a"), headers: ["Authorization": "Mine x"]).status == 401)
             #expect(server.requests.count == 1)
             let once = RequestBody.stream(length: 1, canBeSentAgain: false) {
                 PieceProducer(Array(Data("x".utf8)), size: .max)
             }
-            #expect(try await session.fetch("POST", server.url("/a"), body: once).status == 401)
+            #expect(try await session.run(server.url("/a"), "POST", body: once).status == 401)
             #expect(server.requests.count == 2)
         }
 
@@ -131,7 +131,7 @@
                     : .status(401, ["WWW-Authenticate": "Bearer realm=\"api\", error=\"invalid_token\""])
             }
             let session = session(ChallengePolicy { $0.space.scheme == "bearer" ? .token("t0ken") : nil })
-            #expect(try await session.fetch(server.url("/a")).text == "nothing")
+            #expect(try await session.run(server.url("/a")).text == "nothing")
         }
 
         @Test func `a task canceled while the policy decides sends nothing more and ends once`() async throws {
@@ -141,7 +141,7 @@
             server.route("/other") { _ in .text("other") }
             let (asked, go, answered) = (Gate(), Gate(), Gate())
             let schemes = Locked<[String]>([])
-            let probe = ExchangeProbe()
+            let probe = TransferRecorder()
             let session = session(
                 ChallengePolicy { question in
                     schemes.withLock { $0.append(question.space.scheme) }
@@ -159,7 +159,7 @@
             go.open()
             await answered.passage()
             task.resume()
-            for _ in 0..<20 { _ = try await session.fetch(server.url("/other")) }
+            for _ in 0..<20 { _ = try await session.run(server.url("/other")) }
             #expect(server.requests.filter { $0.path == "/a" }.count == 1)
             #expect(schemes.withLock { $0 } == ["digest"])
         }

@@ -29,18 +29,18 @@
             server.route("/home") { .text($0["Cookie"] ?? "none") }
             let jar = CookieJar()
             let session = session { $0.cookies = jar }
-            #expect(try await session.fetch(server.url("/login")).text == "id=42")
-            #expect(try await session.fetch(server.url("/home")).text == "id=42")
-            #expect(try await session.fetch(server.url("/home"), headers: ["Cookie": "own=1"]).text == "own=1")
+            #expect(try await session.run(server.url("/login")).text == "id=42")
+            #expect(try await session.run(server.url("/home")).text == "id=42")
+            #expect(try await session.run(server.url("/home"), headers: ["Cookie": "own=1"]).text == "own=1")
             #expect(jar.cookies.map(\.name) == ["id", "other"])
-            #expect(try await self.session().fetch(server.url("/home")).text == "none")
+            #expect(try await self.session().run(server.url("/home")).text == "none")
         }
 
         @Test func `a redirect to the same URL that sets a cookie is followed`() async throws {
             server.route("/a") { request in
                 request["Cookie"] == nil ? .redirect(to: "/a").with("Set-Cookie", "seen=1") : .text("in")
             }
-            #expect(try await session { $0.cookies = CookieJar() }.fetch(server.url("/a")).text == "in")
+            #expect(try await session { $0.cookies = CookieJar() }.run(server.url("/a")).text == "in")
         }
 
         @Test func `a body over the limit fails with bodyTooLarge, with or without Content-Length`() async throws {
@@ -50,19 +50,19 @@
             }
             server.route("/fits") { _ in LoopbackAnswer.repeating([65], count: 1000) }
             let session = session { $0.limits.bodyBytes = 1000 }
-            let told = try await session.fetch(server.url("/told"))
+            let told = try await session.run(server.url("/told"))
             #expect(
                 told.error?.code == .bodyTooLarge && told.error?.status == 200 && told.heads.isEmpty && told.isOrderly)
-            let chunks = try await session.fetch(server.url("/chunks"))
+            let chunks = try await session.run(server.url("/chunks"))
             #expect(chunks.error?.code == .bodyTooLarge && chunks.body.count <= 1000 && chunks.isOrderly)
-            #expect(try await session.fetch(server.url("/fits")).body.count == 1000)
-            #expect(try await session.fetch("HEAD", server.url("/told")).error == nil)
+            #expect(try await session.run(server.url("/fits")).body.count == 1000)
+            #expect(try await session.run(server.url("/told"), "HEAD").error == nil)
         }
 
         @Test func `a 304 response is accepted even if its Content-Length exceeds the limit`() async throws {
             server.route("/same") { _ in .status(304, ["Content-Length": "5000", "ETag": "\"a\""]) }
             let session = session { $0.limits.bodyBytes = 1000 }
-            let seen = try await session.fetch(server.url("/same"), headers: ["If-None-Match": "\"a\""])
+            let seen = try await session.run(server.url("/same"), headers: ["If-None-Match": "\"a\""])
             #expect(seen.status == 304 && seen.error == nil, "\(String(describing: seen.error))")
         }
 
@@ -82,7 +82,7 @@
                     return clock.schedule(at: instant, action)
                 })
             let session = session { $0.clock = noticing }
-            let probe = ExchangeProbe()
+            let probe = TransferRecorder()
             session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe).resume()
             await isDraining.passage()
             #expect(server.requests.map(\.path) == ["/a"])
@@ -95,8 +95,8 @@
         @Test func `headers over the limit fail with headerTooLarge`() async throws {
             server.route("/") { _ in .text("x").with("X-Long", String(repeating: "y", count: 5000)) }
             #expect(
-                try await session { $0.limits.headerBytes = 4000 }.fetch(server.url()).error?.code == .headerTooLarge)
-            #expect(try await session().fetch(server.url()).error == nil)
+                try await session { $0.limits.headerBytes = 4000 }.run(server.url()).error?.code == .headerTooLarge)
+            #expect(try await session().run(server.url()).error == nil)
         }
 
         @Test func `a deadline covers the whole exchange, including redirects`() async throws {
@@ -107,17 +107,17 @@
                 $0.deadline = .seconds(30)
                 $0.clock = clock
             }
-            let probe = ExchangeProbe()
+            let probe = TransferRecorder()
             session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe).resume()
             _ = await server.requests(atLeast: 2)
             clock.advance(by: .seconds(29))
-            #expect(probe.seen.ends.isEmpty)
+            #expect(probe.now.ends.isEmpty)
             clock.advance(by: .seconds(1))
             let seen = await probe.ended()
             #expect(seen.error?.code == .timedOut && seen.isOrderly)
             #expect(clock.pendingCount == 0)
             server.route("/c") { _ in .text("x") }
-            _ = try await session.fetch(server.url("/c"))
+            _ = try await session.run(server.url("/c"))
             #expect(clock.pendingCount == 0)
         }
 
@@ -126,12 +126,12 @@
             let nowhere = gone.url("/")
             await gone.stopped()
             server.route("/a") { _ in .redirect(to: nowhere.absoluteString, status: 303) }
-            let direct = try await session().fetch(nowhere)
+            let direct = try await session().run(nowhere)
             #expect(direct.error?.code == .cannotConnect && direct.error?.isUnsent == true)
-            let after = try await session().fetch("POST", server.url("/a"), body: .data(Data("x".utf8)))
+            let after = try await session().run(server.url("/a"), "POST", body: .data(Data("x".utf8)))
             #expect(after.error?.code == .cannotConnect && after.error?.isUnsent == false)
             server.route("/silent") { _ in .silence }
-            let probe = ExchangeProbe()
+            let probe = TransferRecorder()
             let task = try session().begin(server.url("/silent"), probe)
             _ = await server.requests(atLeast: 2)
             task.cancel()
@@ -145,7 +145,7 @@
                 LoopbackAnswer.redirect(to: "/b").preceded(by: .call { arrived.open() }, .stall(until: go))
             }
             server.route("/b") { _ in .text("b") }
-            let probe = ExchangeProbe()
+            let probe = TransferRecorder()
             let task = session().makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
             task.suspend()
             task.resume()
@@ -167,15 +167,15 @@
                     return .stop
                 }
             }
-            let probe = ExchangeProbe()
+            let probe = TransferRecorder()
             let task = try session.begin(server.url("/a"), probe)
             await asked.passage()
             task.suspend()
             decide.open()
             // Other exchanges complete meanwhile, also on the threads that ran the policy.
             server.route("/other") { _ in .text("other") }
-            for _ in 0..<5 { #expect(try await self.session().fetch(server.url("/other")).text == "other") }
-            #expect(probe.seen.heads.isEmpty && probe.seen.ends.isEmpty)
+            for _ in 0..<5 { #expect(try await self.session().run(server.url("/other")).text == "other") }
+            #expect(probe.now.heads.isEmpty && probe.now.ends.isEmpty)
             task.resume()
             let seen = await probe.ended()
             #expect(seen.status == 302 && seen.isOrderly && seen.error == nil)
@@ -185,7 +185,7 @@
         func `a task canceled before it was resumed ends once and sends nothing`()
             async throws
         {
-            let probe = ExchangeProbe()
+            let probe = TransferRecorder()
             let task = session().makeTask(with: try NetworkRequest(url: server.url()), receiver: probe)
             task.cancel()
             task.cancel()
@@ -228,7 +228,7 @@
             var generator = SeededGenerator(seed: 4)
             var complete = 0
             for round in 0..<400 {
-                let probe = ExchangeProbe(whenHead: { _ in moment.step() }, whenBytes: { _, _ in moment.step() })
+                let probe = TransferRecorder(onHead: { _, _ in moment.step() }, onBytes: { _, _ in moment.step() })
                 let task = session.makeTask(with: try NetworkRequest(url: server.url("/r")), receiver: probe)
                 // Some exchanges are not canceled, so that some complete.
                 let isSpared = round.isMultiple(of: 20)

@@ -76,7 +76,7 @@ struct ExchangeHeedlessTests {
     }
 
     @Test func `a redirect whose response ended despite a hold can be followed`() async throws {
-        let probe = ExchangeProbe()
+        let probe = TransferRecorder()
         let session = session(.follow) { nil }
         session.makeTask(with: try NetworkRequest(url: #require(first)), receiver: probe).resume()
         let seen = try await probe.ended(within: .seconds(10))
@@ -84,7 +84,7 @@ struct ExchangeHeedlessTests {
     }
 
     @Test func `a response whose body arrived despite a hold fails with truncatedBody`() async throws {
-        let probe = ExchangeProbe()
+        let probe = TransferRecorder()
         let session = session(.stop) { nil }
         session.makeTask(with: try NetworkRequest(url: #require(first)), receiver: probe).resume()
         let seen = try await probe.ended(within: .seconds(10))
@@ -94,7 +94,7 @@ struct ExchangeHeedlessTests {
 
     @Test func `an error's cause may cancel the task while it is deallocated`() async throws {
         for (decision, isLeft) in [(RedirectDecision.follow, true), (.stop, false)] {
-            let probe = ExchangeProbe()
+            let probe = TransferRecorder()
             let present = Locked<(any NetworkTask)?>(nil)
             let said = Gate()
             let session = session(decision) {

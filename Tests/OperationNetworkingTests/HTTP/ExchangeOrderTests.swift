@@ -47,9 +47,9 @@ struct ExchangeOrderTests {
                 return work != nil
             }
             let demands = Locked(Demands())
-            let probe = ExchangeProbe(
-                whenHead: { _ in demands.withLock { $0.note("a head") } },
-                whenBytes: { _, _ in demands.withLock { $0.note("bytes") } })
+            let probe = TransferRecorder(
+                onHead: { _, _ in demands.withLock { $0.note("a head") } },
+                onBytes: { _, _ in demands.withLock { $0.note("bytes") } })
             let url = try #require(URL(string: "https://h.com/a"))
             let task = session.makeTask(with: try NetworkRequest(url: url), receiver: probe)
             var explorer = Explorer(seed: seed)
@@ -110,7 +110,7 @@ struct ExchangeOrderTests {
         let transport = ScriptedSession(Self.events)
         let session = ExchangeSession(over: transport)
         let url = try #require(URL(string: "https://h.com/a"))
-        let probe = ExchangeProbe()
+        let probe = TransferRecorder()
         weak var task: AnyObject?
         do {
             let made = session.makeTask(with: try NetworkRequest(url: url), receiver: probe)
@@ -130,19 +130,19 @@ struct ExchangeOrderTests {
             later.withLock { $0.append(work) }
         }
         for isHeld in [false, true] {
-            let probe = ExchangeProbe()
+            let probe = TransferRecorder()
             let url = try #require(URL(string: "https://h.com/z"))
             let task = try session.begin(url, probe)
             // Another thread is delivering headers when delivery is paused, before the scripted session knows of it.
             let inner = try #require(transport.lastTask)
             if isHeld { task.hold() } else { task.suspend() }
             inner.deliverHead(200)
-            #expect(probe.seen.heads.isEmpty)
+            #expect(probe.now.heads.isEmpty)
             if isHeld { task.proceed() } else { task.resume() }
-            #expect(probe.seen.heads.isEmpty)
+            #expect(probe.now.heads.isEmpty)
             for work in later.withLock({ $0 }) { work() }
             later.withLock { $0 = [] }
-            #expect(probe.seen.heads.count == 1)
+            #expect(probe.now.heads.count == 1)
             task.cancel()
         }
     }

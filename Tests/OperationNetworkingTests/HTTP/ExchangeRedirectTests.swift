@@ -28,10 +28,10 @@
             server.route("GET", "/b/c") {
                 $0.query == nil ? .redirect(to: "?x=1") : .redirect(to: "../echo/./end#part")
             }
-            let seen = try await session().fetch(server.url("/a"))
+            let seen = try await session().run(server.url("/a"))
             #expect(seen.text == "GET /echo/end ")
             #expect(seen.heads.first?.url == server.url("/echo/end"))
-            #expect(seen.isOrderly && seen.error == nil && seen.metrics == 1)
+            #expect(seen.isOrderly && seen.error == nil && seen.metrics.count == 1)
             #expect(server.requests.map(\.target) == ["/a", "/b/c", "/b/c?x=1", "/echo/end"])
             #expect(server.violations.isEmpty)
         }
@@ -48,8 +48,8 @@
                 RequestBody.data(data),
                 .stream(length: 5, canBeSentAgain: true) { PieceProducer(Array(data), size: .max) },
             ] {
-                let seen = try await session().fetch(
-                    "POST", server.url("/start"), headers: ["Content-Type": "text/plain"], body: content)
+                let seen = try await session().run(
+                    server.url("/start"), "POST", headers: ["Content-Type": "text/plain"], body: content)
                 #expect(seen.text == "\(method) /echo \(body)")
                 #expect(seen.sent == seen.sent.sorted())
             }
@@ -62,7 +62,7 @@
             server.route("/start") { _ in .redirect(to: "/echo", status: 307) }
             let data = Data("hello".utf8)
             let once = RequestBody.stream(length: 5, canBeSentAgain: false) { PieceProducer(Array(data), size: .max) }
-            let seen = try await session().fetch("POST", server.url("/start"), body: once)
+            let seen = try await session().run(server.url("/start"), "POST", body: once)
             #expect(seen.error?.code == .bodyNotRepeatable && seen.error?.status == 307)
             #expect(seen.heads.isEmpty && seen.isOrderly)
             #expect(server.requests.count == 1)
@@ -76,7 +76,7 @@
             server.route("/start") { _ in .redirect(to: away) }
             let policy = with(RedirectPolicy.follow) { $0.secretHeaders = ["X-Api-Key"] }
             let headers: HeaderFields = ["Authorization": "Basic x", "Cookie": "a=b", "X-Api-Key": "k", "X-Plain": "p"]
-            let seen = try await session(policy).fetch(server.url("/start"), headers: headers)
+            let seen = try await session(policy).run(server.url("/start"), headers: headers)
             #expect(seen.status == 200)
             for request in try [#require(other.requests.first), #require(server.requests.last)] {
                 #expect(request["Authorization"] == nil && request["Cookie"] == nil && request["X-Api-Key"] == nil)
@@ -92,23 +92,23 @@
             server.route("/count/*") { request in
                 .redirect(to: "/count/\((Int(request.path.dropFirst(7)) ?? 0) + 1)")
             }
-            #expect(try await session().fetch(server.url("/loop")).error?.code == .redirectLoop)
-            #expect(try await session().fetch(server.url("/ping")).error?.code == .redirectLoop)
+            #expect(try await session().run(server.url("/loop")).error?.code == .redirectLoop)
+            #expect(try await session().run(server.url("/ping")).error?.code == .redirectLoop)
             let before = server.requests.count
-            #expect(try await session().fetch(server.url("/count/0")).error?.code == .tooManyRedirects)
+            #expect(try await session().run(server.url("/count/0")).error?.code == .tooManyRedirects)
             #expect(server.requests.count == before + 11)
             for place in [
                 "//a%20b/", "//[::1%25eth0]/", "//%00/", "ftp://x/", "file:///etc/passwd", "//", "http://h:0/",
             ] {
                 server.route("/bad") { _ in .redirect(to: place) }
-                let seen = try await session().fetch(server.url("/bad"))
+                let seen = try await session().run(server.url("/bad"))
                 #expect(seen.error?.code == .invalidRedirect && seen.isOrderly, "\(place)")
             }
         }
 
         @Test func `a redirect that is not followed is delivered with its body`() async throws {
             server.route("/start") { _ in .text("moved", status: 302).with("Location", "/echo") }
-            let seen = try await session(.stop).fetch(server.url("/start"))
+            let seen = try await session(.stop).run(server.url("/start"))
             #expect(seen.status == 302 && seen.text == "moved" && seen.isOrderly)
         }
 
@@ -122,10 +122,10 @@
                         await go.passage()
                         return proposal.count == 1 ? decision : .stop
                     })
-                let probe = ExchangeProbe()
+                let probe = TransferRecorder()
                 try session.begin(server.url("/start"), probe)
                 await asked.passage()
-                #expect(probe.seen.heads.isEmpty)
+                #expect(probe.now.heads.isEmpty)
                 go.open()
                 let seen = await probe.ended()
                 #expect(seen.isOrderly)
@@ -152,9 +152,9 @@
             server.route("/endless") { _ in
                 LoopbackAnswer(.send("HTTP/1.1 302 Found\r\nLocation: /echo\r\nContent-Length: 10\r\n\r\nabc"), .close)
             }
-            #expect(try await session().fetch(server.url("/chunks")).text == "GET /echo ")
-            #expect(try await session().fetch(server.url("/start")).text == "GET /echo ")
-            #expect(try await session().fetch(server.url("/endless")).text == "GET /echo ")
+            #expect(try await session().run(server.url("/chunks")).text == "GET /echo ")
+            #expect(try await session().run(server.url("/start")).text == "GET /echo ")
+            #expect(try await session().run(server.url("/endless")).text == "GET /echo ")
         }
     }
 

@@ -11,7 +11,7 @@ import Testing
 struct ReceiverCallsTests {
     @Test func `dropRest discards waiting calls, but the final call is still made`() async throws {
         let told = EventRecorder<String>()
-        let calls = ReceiverCalls(ExchangeProbe())
+        let calls = ReceiverCalls(TransferRecorder())
         let (isInside, continues) = (Gate(), Gate())
         async let first: Void = TestThread.run {
             calls.make { _ in
@@ -35,7 +35,7 @@ struct ReceiverCallsTests {
         async throws
     {
         let told = EventRecorder<String>()
-        let calls = ReceiverCalls(ExchangeProbe())
+        let calls = ReceiverCalls(TransferRecorder())
         let (isInside, continues) = (Gate(), Gate())
         async let first: Void = TestThread.run {
             calls.make { _ in

@@ -19,17 +19,23 @@ final class TransferRecorder: NetworkReceiver {
         var ends: [NetworkError?] = []
         /// The events that arrived in the wrong order.
         var disorder: [String] = []
+        /// Overlapping calls, and calls after the end.
+        var faults: [String] = []
+        fileprivate var isBusy = false
 
         var status: Int? { heads.last?.status }
         var text: String { String(decoding: body, as: UTF8.self) }
         var error: NetworkError? { ends.first ?? nil }
         var code: NetworkError.Code? { error?.code }
+        /// A Boolean value that indicates whether there was at most one response, exactly one end, and no fault.
+        var isOrderly: Bool { heads.count <= 1 && ends.count == 1 && faults.isEmpty }
     }
 
     typealias Action = @Sendable (any NetworkTask, Record) -> Void
 
     private let record = Locked(Record())
     private let end = Gate()
+    private let headCame = Gate()
     private let onHead: Action?
     private let onBytes: Action?
     private let onEnd: Action?
@@ -47,13 +53,27 @@ final class TransferRecorder: NetworkReceiver {
         return now
     }
 
-    private func note(_ name: String, mayFollow rank: Int, _ change: (inout Record) -> Void) {
+    func ended(within limit: Duration) async throws -> Record {
+        try await end.passage(within: limit)
+        return now
+    }
+
+    func headArrived() async { await headCame.passage() }
+
+    private func note(
+        _ name: String, mayFollow rank: Int, then action: (Record) -> Void = { _ in }, _ change: (inout Record) -> Void
+    ) {
         record.withLock { record in
+            if record.isBusy { record.faults.append("two calls at once") }
+            if !record.ends.isEmpty { record.faults.append("a call after the end") }
+            record.isBusy = true
             let stages = [record.heads.isEmpty, record.trailers.isEmpty, record.metrics.isEmpty, record.ends.isEmpty]
             let reached = (stages.lastIndex(of: false) ?? -1) + 2
             if reached > rank { record.disorder.append("\(name) after \(reached)") }
             change(&record)
         }
+        action(now)
+        record.withLock { $0.isBusy = false }
     }
 
     func task(_ task: any NetworkTask, didReceiveInformational head: ResponseHead) {
@@ -61,17 +81,16 @@ final class TransferRecorder: NetworkReceiver {
     }
 
     func task(_ task: any NetworkTask, didReceive head: ResponseHead) {
-        note("head", mayFollow: 1) { $0.heads.append(head) }
-        onHead?(task, now)
+        note("head", mayFollow: 1, then: { onHead?(task, $0) }) { $0.heads.append(head) }
+        headCame.open()
     }
 
     func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
-        note("bytes", mayFollow: 2) { record in
+        note("bytes", mayFollow: 2, then: { onBytes?(task, $0) }) { record in
             record.bodyCount += bytes.count
             if keepsBody { record.body.append(contentsOf: bytes) }
             if record.heads.isEmpty { record.disorder.append("bytes before the head") }
         }
-        onBytes?(task, now)
     }
 
     func task(_ task: any NetworkTask, didReceiveTrailers fields: HeaderFields) {
@@ -90,8 +109,8 @@ final class TransferRecorder: NetworkReceiver {
     }
 
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
-        note("end", mayFollow: 4) { $0.ends.append(error) }
-        onEnd?(task, now)
+        note("end", mayFollow: 4, then: { onEnd?(task, $0) }) { $0.ends.append(error) }
+        headCame.open()
         end.open()
     }
 }
