@@ -16,34 +16,15 @@ private final class Reference<Kind: ManagedOperation>: Sendable {
     }
 }
 
-private typealias Closure = ClosureOperation<Int, any Error>
-private typealias Body = TaskOperation<Int, any Error>
-
 /// A body that waits for itself, directly or through others, gets an error if the call throws, and otherwise a notice.
 ///
 /// Without this, each of these tests would wait forever.
 @Suite("Circular waits", .timeLimit(.minutes(3)))
 struct WaitCircleTests {
-    private func isCircle(_ error: any Error, _ names: String...) -> Bool {
-        let text = "\(error)"
-        return text.contains("waitsForItself") && text.contains(names.joined(separator: " → "))
-    }
-
-    /// Creates an operation whose body records the error that it catches and then returns 1.
-    private func catching(
-        _ name: String, _ errors: EventRecorder<any Error>, _ body: @escaping @Sendable () throws -> Void
-    ) -> Closure {
-        let operation = Closure {
-            do { try body() } catch { errors.record(error) }
-            return 1
-        }.named(name)
-        return operation
-    }
-
     @Test(arguments: StartingWay.allCases)
     func `a body that waits for its own operation gets an error`(way: StartingWay) async throws {
         let (errors, reference, starter) = (EventRecorder<any Error>(), Reference<Closure>(), Starter(way))
-        let operation = catching("own", errors) { _ = try reference.operation?.startAndWait() }
+        let operation = blocking("own", errors) { _ = try reference.operation?.startAndWait() }
         reference.operation = operation
         if way == .byHand {
             let started = operation
@@ -71,7 +52,7 @@ struct WaitCircleTests {
     @Test func `a shared run that requests its own key gets an error, directly or through another key`() async throws {
         let (errors, shared) = (EventRecorder<any Error>(), SharedOperations<String, Int, any Error>())
         let onThread = { @Sendable in
-            catching("run on thread", errors) {
+            blocking("run on thread", errors) {
                 _ = try shared.operation(for: "thread") { Closure { 2 } }.startAndWait()
             }
         }
@@ -93,7 +74,7 @@ struct WaitCircleTests {
     @Test func `a child at any depth that waits for its own group gets an error`() async throws {
         let errors = EventRecorder<any Error>()
         let reference = Reference<GroupOperation<(Int, Int), GroupFailure>>()
-        let onThread = catching("child", errors) { _ = try reference.operation?.startAndWait() }
+        let onThread = blocking("child", errors) { _ = try reference.operation?.startAndWait() }
         let inTask = Body {
             do { _ = try await reference.operation?.value } catch { errors.record(error) }
             return 2
@@ -145,12 +126,12 @@ struct WaitCircleTests {
     @Test func `if two bodies wait for each other, at least one of them gets an error`() async throws {
         let (queue, errors) = (QueueManager("two bodies", width: 2), EventRecorder<any Error>())
         let (reference, gates) = (Reference<Closure>(), [Gate(), Gate()])
-        let first = catching("first", errors) {
+        let first = blocking("first", errors) {
             gates[0].open()
             gates[1].wait()
             _ = try reference.operation?.startAndWait()
         }
-        let second = catching("second", errors) {
+        let second = blocking("second", errors) {
             gates[1].open()
             gates[0].wait()
             _ = try first.startAndWait()
@@ -167,7 +148,7 @@ struct WaitCircleTests {
     func `a circular wait through a body, a dependency, a mapped operation and a category is detected`() async throws {
         let (errors, category) = (EventRecorder<any Error>(), OperationCategory("held"))
         let (queue, reference, gate) = (QueueManager("long circle"), Reference<Closure>(), Gate())
-        let holder = catching("holder", errors) {
+        let holder = blocking("holder", errors) {
             gate.wait()
             _ = try reference.operation?.mapResult { $0 }.startAndWait()
         }
@@ -193,7 +174,7 @@ struct WaitCircleTests {
             operation.categories = [category]
             return operation
         }
-        let holder = catching("holder", errors) {
+        let holder = blocking("holder", errors) {
             let inner = wanting()
             defer { inner.cancel() }
             try inner.startAndWait()
@@ -201,7 +182,7 @@ struct WaitCircleTests {
         holder.categories = [category]
         #expect(try await holder.run() == 1)
         await holder.ended()
-        let child = catching("child", errors) {
+        let child = blocking("child", errors) {
             let inner = wanting()
             defer { inner.cancel() }
             try inner.startAndWait()
@@ -217,7 +198,7 @@ struct WaitCircleTests {
         let (errors, category) = (EventRecorder<any Error>(), OperationCategory("for two", limit: 2))
         let (queue, gate) = (QueueManager("for two", width: 2), Gate())
         let holders = [0, 1].map { number in
-            let holder = catching("holder \(number)", errors) {
+            let holder = blocking("holder \(number)", errors) {
                 if number == 1 { gate.wait() }
                 let inner = Closure { 1 }.named("inner \(number)")
                 inner.categories = [category]
@@ -280,9 +261,9 @@ struct WaitCircleTests {
         let notices = NoticeHub.recorder(for: name)
         let body: ManagedOperation
         switch call {
-        case .startAndWait: body = catching("early", errors) { _ = try awaited.startAndWait() }
+        case .startAndWait: body = blocking("early", errors) { _ = try awaited.startAndWait() }
         case .waitUntilFinished:
-            body = catching("early", errors) {
+            body = blocking("early", errors) {
                 awaited.start()
                 awaited.waitUntilFinished()
             }
@@ -322,7 +303,7 @@ struct WaitCircleTests {
         inner.clock = clock
         inner.startDelay = .milliseconds(500)
         inner.categories = [category]
-        let holder = catching("holder", errors) { try inner.startAndWait() }
+        let holder = blocking("holder", errors) { try inner.startAndWait() }
         holder.categories = [category]
         DispatchQueue.global().async { holder.start() }
         #expect(await eventually { clock.pendingCount == 2 })
@@ -354,7 +335,7 @@ struct WaitCircleTests {
         let chain = (0..<500).map { _ in Closure { 1 } }
         for (earlier, later) in zip(chain, chain.dropFirst()) { later.addDependency(earlier) }
         chain[499].clock = clock
-        let body = catching("large", errors) { try chain[499].startAndWait() }
+        let body = blocking("large", errors) { try chain[499].startAndWait() }
         chain[0].addDependency(body)
         DispatchQueue.global().async { body.start() }
         #expect(await eventually { clock.pendingCount == 1 })
@@ -409,7 +390,7 @@ struct WaitCircleTests {
         let (queue, errors) = (QueueManager("harmless", width: 2), EventRecorder<any Error>())
         let upstream = Closure { 1 }, awaited = Closure { 2 }
         awaited.addDependency(upstream)
-        let body = catching("body", errors) {
+        let body = blocking("body", errors) {
             // Only the second wait starts its operation.
             try queue.add(upstream)
             try queue.add(awaited)

@@ -6,19 +6,11 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-private typealias Closure = ClosureOperation<Int, any Error>
-private typealias Body = TaskOperation<Int, any Error>
-
 /// A child that waits for a sibling that cannot start because the width of the group is used up.
 ///
 /// Without an error or a notice, each of these tests would wait forever.
 @Suite("Waits for a sibling that cannot start because of the group's width", .timeLimit(.minutes(3)))
 struct WidthCircleTests {
-    private func isCircle(_ error: any Error, _ names: String...) -> Bool {
-        let text = "\(error)"
-        return text.contains("waitsForItself") && text.contains(names.joined(separator: " → "))
-    }
-
     /// Returns whether the operation ends within some seconds, and cancels it if it does not.
     private func ends(_ operation: ManagedOperation) async -> Bool {
         let hasEnded = await eventually { operation.isFinished }
@@ -39,18 +31,6 @@ struct WidthCircleTests {
             name,
             Body {
                 do { try await body() } catch { errors.record(error) }
-                return 1
-            })
-    }
-
-    /// The same, with a body that blocks its thread.
-    private func blocking(
-        _ name: String, _ errors: EventRecorder<any Error>, _ body: @escaping @Sendable () throws -> Void
-    ) -> Closure {
-        named(
-            name,
-            Closure {
-                do { try body() } catch { errors.record(error) }
                 return 1
             })
     }

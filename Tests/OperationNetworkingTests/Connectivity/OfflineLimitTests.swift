@@ -99,8 +99,7 @@ struct OfflineLimitTests {
         let bench = try OfflineBench(capacity: 2)
         let operations = (0..<3).map { _ in bench.operation() }
         for operation in operations { operation.start() }
-        let error = await failure(of: operations[2])
-        #expect(error?.code == .tooManyOffline)
+        #expect(await failure(of: operations[2])?.code == .tooManyOffline)
         for operation in operations { operation.cancel() }
         #expect(bench.offlineWaiting.waitingCount == 0)
     }

@@ -9,6 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct DownloadResumingTests {
+    private let whole = DownloadBench.resource()
     private let bench: DownloadBench
 
     init() throws {
@@ -73,7 +74,6 @@ struct DownloadResumingTests {
         nil,
     ])
     func `a 206 response that does not match leads to one request for the complete file`(range: String?) async throws {
-        let whole = DownloadBench.resource()
         let file = try await bench.resumed(
             first: whole,
             then: { request in
@@ -125,7 +125,6 @@ struct DownloadResumingTests {
     }
 
     @Test func `a response that is not the file keeps the partial file`() async throws {
-        let whole = DownloadBench.resource()
         let conclusion = try await bench.resumed(first: whole, then: { _ in .text("busy", status: 503) })
         guard case .answered(let head, let body) = conclusion else { return unmet("\(conclusion)") }
         #expect(head.status == 503)
@@ -141,7 +140,6 @@ struct DownloadResumingTests {
     }
 
     @Test func `a download object can resume its temporary file`() async throws {
-        let whole = DownloadBench.resource()
         bench.server.route("GET", "/file") { request in
             request["Range"] == nil ? whole.answer(to: request).cut(at: 400_000) : whole.answer(to: request)
         }

@@ -118,8 +118,7 @@ struct NetworkDataOperationTests {
         var request = URLRequest(url: bench.server.url("/"))
         request.setValue("application/json", forHTTPHeaderField: "Accept")
         let refused = NetworkDataOperation(request: request, urlSession: bench.session) { data, _ in data.count }
-        let error = await failure(of: refused)
-        #expect(error?.code == .unacceptableContentType)
+        #expect(await failure(of: refused)?.code == .unacceptableContentType)
         request.setValue("application/json, text/*", forHTTPHeaderField: "Accept")
         let accepted = NetworkDataOperation(request: request, urlSession: bench.session) { data, _ in data.count }
         #expect(try await accepted.run() == 6)

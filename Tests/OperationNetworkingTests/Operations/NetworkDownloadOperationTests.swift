@@ -211,8 +211,7 @@ struct NetworkDownloadOperationTests {
         bench.server.route("GET", "/well") { _ in .text("Hello") }
         let folder = try TemporaryFolder()
         let status = DownloadTo(folder.url, bench, "/status") { file, _ in file }
-        let error = await failure(of: status)
-        #expect(error?.bodyPrefix == Data("gone".utf8))
+        #expect(await failure(of: status)?.bodyPrefix == Data("gone".utf8))
         #expect(await failure(of: DownloadTo(folder.url, bench, "/cut") { file, _ in file })?.code == .connectionLost)
         #expect(await failure(of: DownloadTo(folder.url, bench, "/well") { _, _ in throw Mine() })?.cause is Mine)
         #expect(try await folder.contentAtRest() == [])

@@ -12,6 +12,8 @@ import Testing
 
 @Suite("Cancellation of network operations", .timeLimit(.minutes(3)))
 struct OperationCancellationTests {
+    private let log = HandlerLog()
+
     /// Checks the conditions that hold after every cancellation.
     func check(
         _ bench: OperationBench, _ log: HandlerLog, requests: ClosedRange<Int>, _ comment: Comment
@@ -29,7 +31,6 @@ struct OperationCancellationTests {
 
     @Test func `canceled in a queue before its start, an operation sends nothing`() async throws {
         let bench = try OperationBench()
-        let log = HandlerLog()
         do {
             let queue = OperationQueue()
             queue.isSuspended = true
@@ -67,7 +68,6 @@ struct OperationCancellationTests {
     @Test
     func `canceled while its asynchronous hook waits, an operation cancels the hook and sends nothing`() async throws {
         let bench = try OperationBench()
-        let log = HandlerLog()
         let (isWaiting, wasCancelled) = (Gate(), Gate())
         do {
             let operation = bench.watched(
@@ -111,7 +111,6 @@ struct OperationCancellationTests {
 
     @Test func `canceled between two attempts, an operation begins no further attempt`() async throws {
         let bench = try OperationBench { _ in .status(503) }
-        let log = HandlerLog()
         let clock = ManualClock()
         do {
             let operation = bench.text()

@@ -197,8 +197,7 @@ struct UnboundTaskTests {
             },
         ]
         for hook in hooks {
-            let error = await failure(of: bench.watched(making(bench, hook)))
-            #expect(error?.code == .unboundTask)
+            #expect(await failure(of: bench.watched(making(bench, hook)))?.code == .unboundTask)
         }
     }
 
