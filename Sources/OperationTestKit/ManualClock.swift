@@ -15,8 +15,8 @@ import OperationCore
 /// print(operation.state)  // cancelled
 /// ```
 ///
-/// When a test advances the clock, the clock calls the actions that become due on the same thread, in the order of
-/// their times. During each call, ``now`` is the time at which the action was due.
+/// When a test advances the clock, the clock calls the due actions on the calling thread, in the order of their times.
+/// During each call, ``now`` is the time at which the action was due.
 public final class ManualClock: OperationClock {
     private struct State {
         var now: OperationInstant
@@ -28,7 +28,7 @@ public final class ManualClock: OperationClock {
 
     /// Creates a clock that starts at a given time.
     ///
-    /// - Parameter start: The initial time of the clock. The default is the clock's zero.
+    /// - Parameter start: The initial time of the clock. The default is the clock's origin.
     public init(start: OperationInstant = OperationInstant(offset: .zero)) {
         state = Locked(State(now: start))
     }

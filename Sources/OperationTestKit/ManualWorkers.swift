@@ -48,7 +48,7 @@ public final class ManualWorkers: Sendable {
 
     /// Runs one step of a simulated thread.
     ///
-    /// If the thread finds no work, it ends. The end of the thread also counts as a step.
+    /// A thread that finds no work ends. The end of the thread also counts as a step.
     ///
     /// - Parameter index: The index of the thread. The default is 0.
     /// - Returns: A Boolean value that indicates whether a thread with this index exists.

@@ -47,8 +47,8 @@
     /// }
     /// ```
     ///
-    /// If a download fails and an operation sends the request again before the program ends, the download resumes. The
-    /// request must have the same method, URL and headers, and the server must support resuming.
+    /// A failed download resumes if an operation sends a request with the same method, URL and headers before the
+    /// program ends, and the server supports resuming.
     ///
     /// The system automatically follows redirects. The system sends bodies only from files, so the session first writes
     /// other bodies to a file. The session ignores the timeouts of requests, because the device might sleep. Set
@@ -64,7 +64,8 @@
             /// The URL of the file that contains the response body, or `nil` if there is no file.
             ///
             /// For an upload, the property is `nil` if the response body is not larger than 64 KiB. The session removes
-            /// the file when the closure returns, so move the file if you need it.
+            /// the file after the ``BackgroundSession/onOrphan`` closure returns. To keep the file, move it before the
+            /// closure returns.
             public let file: URL?
             /// The body of the response to an upload, or `nil` if the body is larger than 64 KiB.
             public let body: Data?
@@ -204,10 +205,9 @@
         /// calls the handlers from ``handleEvents(completion:)`` after the closure has returned.
         ///
         /// While the property is `nil`, the session stores up to 1,000 ended transfers until you set a closure. If
-        /// there are more transfers, the session removes the oldest ones. In this case, when you set a closure, the
-        /// session also calls the closure once with an orphan whose error has the code
-        /// ``NetworkError/Code/resourcesExhausted``. If the program ends before you set a closure, the stored transfers
-        /// are lost.
+        /// there are more transfers, the session removes the oldest ones. The closure then also receives one orphan
+        /// whose error has the code ``NetworkError/Code/resourcesExhausted``. If the program ends before you set a
+        /// closure, the stored transfers are lost.
         public var onOrphan: (@Sendable (Orphan) -> Void)? {
             get { rule.withLock { $0 } }
             set {

@@ -41,8 +41,8 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     /// the work, the operation occupies no slot in a ``QueueManager``.
     ///
     /// - Parameters:
-    ///   - timeToLive: The duration for which the result of a successful execution is kept for operations that start
-    ///     later. The default is zero, which keeps no results.
+    ///   - timeToLive: The duration for which the result of a successful execution is kept for later operations. The
+    ///     default is zero, which keeps no results.
     ///   - clock: The clock that measures `timeToLive`. The default is the system's monotonic clock.
     public convenience init(timeToLive: Duration = .zero, clock: any OperationClock = .system) {
         self.init(SharingOptions(timeToLive: timeToLive, clock: clock))
@@ -50,12 +50,12 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
 
     /// Creates an object that executes work once for each key, in a queue.
     ///
-    /// The operations that share the work may be in the same queue, because they occupy no slots while they wait.
+    /// The operations that share the work may also be in this queue, because they occupy no slots while they wait.
     ///
     /// - Parameters:
     ///   - queue: The queue in which the work executes.
-    ///   - timeToLive: The duration for which the result of a successful execution is kept for operations that start
-    ///     later. The default is zero, which keeps no results.
+    ///   - timeToLive: The duration for which the result of a successful execution is kept for later operations. The
+    ///     default is zero, which keeps no results.
     ///   - clock: The clock that measures `timeToLive`. The default is the system's monotonic clock.
     public convenience init(
         on queue: QueueManager, timeToLive: Duration = .zero, clock: any OperationClock = .system
@@ -65,13 +65,13 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
 
     /// Creates an object that executes work once for each key, in an `OperationQueue`.
     ///
-    /// The operations that share the work must not be in the same queue. The operations keep their slots while they
-    /// wait, so the work might never begin.
+    /// The operations that share the work must not be in this queue. These operations keep their slots while they wait,
+    /// so the work might never begin.
     ///
     /// - Parameters:
     ///   - queue: The queue in which the work executes.
-    ///   - timeToLive: The duration for which the result of a successful execution is kept for operations that start
-    ///     later. The default is zero, which keeps no results.
+    ///   - timeToLive: The duration for which the result of a successful execution is kept for later operations. The
+    ///     default is zero, which keeps no results.
     ///   - clock: The clock that measures `timeToLive`. The default is the system's monotonic clock.
     public convenience init(
         on queue: OperationQueue, timeToLive: Duration = .zero, clock: any OperationClock = .system
@@ -95,7 +95,7 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     /// - Parameters:
     ///   - key: The key of the work. OperationKit holds a lock while it calls the key's `==` and `hash(into:)` methods,
     ///     so these methods must only compare and hash.
-    ///   - make: A closure that creates the operation that does the work. If nothing executes for the key and no result
+    ///   - make: A closure that creates the operation that does the work. If no work executes for the key and no result
     ///     is kept, the closure is called on the thread that starts the shared operation. The closure must return a new
     ///     operation that no other code starts.
     public func operation(

@@ -25,9 +25,9 @@ public struct DependencyRule<ErrorType: Error>: Sendable {
     /// The body of the operation does not run.
     ///
     /// The closure is called on the thread on which the dependency ended. OperationKit first releases all operations
-    /// that depend on the dependency without a rule. Then OperationKit releases the operations that have a rule for the
-    /// dependency or receive its result, one after another. In the closure, do not wait for any of these operations,
-    /// because the wait might never end.
+    /// that depend on the dependency without a rule. Then OperationKit releases the other dependents one after another.
+    /// In the closure, do not wait for an operation that has a rule for the dependency or receives its result, because
+    /// the wait might never end.
     ///
     /// - Parameter makeError: A closure that receives the error of the dependency or the cause of its cancellation, and
     ///   returns the error with which this operation fails.

@@ -27,8 +27,8 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         public let description: String
         /// A Boolean value that indicates whether a correct program can cause a notice of this kind.
         ///
-        /// Notices of these kinds report a cancellation that came just before a result, system limitations, and unusual
-        /// but valid input. Tests can ignore these kinds.
+        /// A harmless notice reports a cancellation just before a result, a limitation of the system, or unusual but
+        /// valid input. Tests can ignore harmless notices.
         public let isHarmless: Bool
 
         private init(_ name: String, isHarmless: Bool = false) {
@@ -59,7 +59,7 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         public static let waitsForItself = Kind("waitsForItself")
         /// The program changed a setting, such as a timeout, a delay or a clock, after the operation had started.
         ///
-        /// OperationKit also reports this kind if the program adds an observer too late.
+        /// OperationKit also reports this kind if the program adds a network observer after the start.
         public static let timing = Kind("timing")
         /// The program set a condition, a category or a throttle after the operation had started or while the operation
         /// checked its start conditions.
@@ -91,10 +91,10 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
 /// }
 /// ```
 public enum OperationDiagnostics {
-    /// The closure that receives the notices, or `nil` if debug builds print them.
+    /// A closure that receives all notices in the process.
     ///
-    /// The closure is called on the thread that caused the notice. The default is `nil`. In this case, debug builds
-    /// print each notice, but they print each harmless kind only once per process.
+    /// The closure is called on the thread that caused the notice. The default is `nil`. While the value is `nil`,
+    /// debug builds print each notice, but each harmless kind only once per process.
     public static var handler: (@Sendable (OperationNotice) -> Void)? {
         get { state.withLock { $0.handler } }
         set {

@@ -200,10 +200,10 @@ public struct ExistingItemRule: Hashable, Sendable {
 
     /// A rule that keeps the existing item and makes the operation fail with the code `alreadyExists`.
     ///
-    /// If several operations create the same destination at the same time, exactly one succeeds.
+    /// If several operations create the same destination at the same time, at most one succeeds.
     public static let refuse = ExistingItemRule(name: "refuse")
 
-    /// A rule that replaces the existing item atomically, if possible.
+    /// A rule that replaces the existing item atomically, or makes the operation fail.
     ///
     /// A file or a link can replace a file or a link, and a directory can replace an empty directory. If the existing
     /// item is a directory that is not empty, the operation fails with the code `directoryNotEmpty`. If the existing

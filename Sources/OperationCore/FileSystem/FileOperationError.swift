@@ -22,7 +22,7 @@ public struct FileOperationError: Error, Sendable, Equatable {
     public let action: Action
     /// The path at which the action failed.
     ///
-    /// If an action on a directory fails, this property is the path of the item inside the directory.
+    /// If the action fails for an item inside a directory, this property is the path of that item.
     public let path: String
     /// The destination of a copy or a move if ``path`` is the source, or the source if ``path`` is the destination.
     public let otherPath: String?

@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// A decision about a child that failed or was canceled.
+/// A decision of a recovery closure about a child that failed or was canceled.
 ///
 /// ```swift
 /// let names = GroupOperation.all([
@@ -29,7 +29,7 @@ public struct ChildRecovery<Value: Sendable>: Sendable {
         ChildRecovery(answer: .operation(other, { other.outcome?.result.map { ReplacementResult($0) } }))
     }
 
-    /// A decision that lets the child fail.
+    /// A decision that keeps the child's error or cancellation.
     public static var fail: ChildRecovery { ChildRecovery(answer: .fail(nil)) }
 }
 
@@ -47,7 +47,8 @@ public struct FailedChild<Value: Sendable>: Sendable {
     public let operation: ManagedOperation
     /// The error of the child, or the cause of the child's cancellation.
     ///
-    /// In the second and later calls, this property is the failure of the operation that last replaced the child.
+    /// In the second and later calls of the closure, this property is the failure of the operation that last replaced
+    /// the child.
     public let failure: OperationFailure<any Error>
     /// The number of calls to a recovery closure for this child, including the current call.
     public let attempt: Int
@@ -67,7 +68,7 @@ public struct FailedChild<Value: Sendable>: Sendable {
 extension GroupOperation {
     /// Adds a closure that decides how the group handles each child that fails or is canceled.
     ///
-    /// The closure is called for children whose result type is `Value`, before the policy or the body receives the
+    /// The closure is called for children whose result type is `Value`, before the group's policy or body receives the
     /// failure. The closure may return a result, replace the child with another operation, or let the child fail:
     ///
     /// ```swift
@@ -79,20 +80,20 @@ extension GroupOperation {
     /// ```
     ///
     /// The closure runs in its own task and may suspend. While the closure runs, the child occupies no slot, and the
-    /// group does not end. When the group cancels its children, it also cancels this task. The group does not wait for
-    /// the task and ignores the decision of the closure.
+    /// group does not end. When the group cancels its children, it also cancels this task, does not wait for the task,
+    /// and ignores the decision of the closure.
     ///
     /// The closure is not called for a child that was canceled together with the group, or because of a dependency. The
-    /// closure is also not called if the cause is `taskCancelled` or `tooManyWaits`. Operations that depend on the
-    /// child receive the child's own outcome, not the outcome of the recovery.
+    /// closure is also not called for a child that was canceled with the cause `taskCancelled` or `tooManyWaits`.
+    /// Operations that depend on the child receive the child's own outcome, not the outcome of the recovery.
     ///
     /// If there are several closures, the group calls only one of them for a child. If you passed a closure with the
     /// child, the group calls that closure. Otherwise, the group calls the first added closure for the child's result
     /// type.
     ///
     /// - Parameters:
-    ///   - limit: The maximum number of calls for one child. The closure is called again each time the replacement
-    ///     fails or is canceled. The default is `1`, and a value below 1 is treated as 1.
+    ///   - limit: The maximum number of calls to the closure for one child. The closure is called again each time the
+    ///     replacement fails or is canceled. The default is `1`, and a value below 1 is treated as 1.
     ///   - hook: The closure that decides how the group handles the child. The closure runs in its own task. If the
     ///     closure throws an error, or if the last replacement fails or is canceled, the group uses the child's own
     ///     outcome. ``GroupFailure/Child/recoveryFailure`` contains the failure of the recovery.
@@ -334,7 +335,7 @@ extension GroupEngine.State {
 
 /// A recovery closure without its result type.
 struct RecoveryHook: Sendable {
-    /// The maximum number of calls for one child.
+    /// The maximum number of calls to the closure for one child.
     let limit: Int
     let fits: @Sendable (ManagedOperation) -> Bool
     /// The user's closure, which is called without holding a lock in its own task.

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// An error that describes why a group failed, including the child that caused the failure.
+/// An error that contains the reason why a group failed and the child that caused the failure, if any.
 ///
 /// This type is the default error type of a group.
 public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedError {
@@ -11,9 +11,9 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
     public struct Child: Sendable, CustomStringConvertible {
         /// The name of the child, or the name of the child's type if the child has no name.
         ///
-        /// For a mapped operation, this property is the name of the original. If a map created the operation, the name
-        /// also contains the index and the description of the element. If a pipeline created the operation, the name
-        /// also contains the index of the element and the index of the stage. Each index is counted from zero.
+        /// For a mapped operation, this property is the name of the original. If the group is a map, the name also
+        /// contains the index and the description of the element. If the group runs a pipeline, the name also contains
+        /// the index of the element and the index of the stage. Each index is counted from zero.
         public let name: String
         /// The error of the child, or the cause of the child's cancellation.
         public let failure: OperationFailure<any Error>
@@ -56,8 +56,8 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
     public let sourceError: (any Error)?
     /// The other children that failed or were canceled, in the order in which they ended.
     ///
-    /// Children that the group canceled are not included. If the group has a body, the array contains only the last
-    /// hundred of these children.
+    /// Children that the group canceled are not included. If the group has a body, the array contains at most the last
+    /// hundred of the other children.
     public let siblings: [Child]
     /// The number of group failures inside this one, which is limited so that freeing and describing them needs no deep
     /// stack.

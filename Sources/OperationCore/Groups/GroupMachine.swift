@@ -434,9 +434,9 @@ public struct GroupPolicy: Sendable, Hashable, CustomStringConvertible {
     /// Returns a policy that makes the group succeed and cancels the other children as soon as `count` children
     /// succeed.
     ///
-    /// The group fails if all children have ended and fewer than `count` succeeded. A group with fixed children fails
-    /// as soon as fewer than `count` of its children can still succeed. If `count` is zero or less, the group succeeds
-    /// as soon as it starts.
+    /// The group fails if all children have ended and fewer than `count` succeeded. A group from
+    /// ``GroupOperation/quorum(_:of:width:on:)`` fails as soon as fewer than `count` children can still succeed. If
+    /// `count` is zero or less, the group succeeds as soon as it starts.
     ///
     /// - Parameter count: The number of children that must succeed.
     public static func quorum(_ count: Int) -> GroupPolicy { GroupPolicy(rule: .quorum(count)) }

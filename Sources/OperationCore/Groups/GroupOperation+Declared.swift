@@ -15,8 +15,8 @@ extension GroupOperation where ResultType == Void, ErrorType == GroupFailure {
     ///
     /// - Parameters:
     ///   - policy: The policy that determines the outcome of the group. The default is ``GroupPolicy/failFast``.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
-    ///     the width of the children's queue limits the number.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
+    ///     width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     public convenience init(policy: GroupPolicy = .failFast, width: Int? = nil, on queue: QueueManager? = nil) {
         self.init(GroupEngine(GroupMachine(policy: policy, width: width), queue: queue), collect: { _ in () })
@@ -53,8 +53,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///
     /// - Parameters:
     ///   - child: The operations to run.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
-    ///     the width of the children's queue limits the number.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
+    ///     width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     ///
     /// ```swift
@@ -80,8 +80,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// - Parameters:
     ///   - children: The operations to run. Children that you add later must also succeed, but the array does not
     ///     contain their results.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
-    ///     the width of the children's queue limits the number.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
+    ///     width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     public static func all<Value, Failure>(
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
@@ -101,8 +101,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// - Parameters:
     ///   - children: The operations to run. Children that you add later must also succeed, but the group does not
     ///     combine their results.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
-    ///     the width of the children's queue limits the number.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
+    ///     width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     ///   - combine: The closure that makes the group's result from the children's results, in the order of the
     ///     children. If all children succeed, the group calls the closure once, on any thread. The closure should
@@ -117,13 +117,13 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// Creates a group whose result is an array of its children's outcomes, in the order of the children.
     ///
     /// The group cannot fail. If an operation cannot become a child, the array contains the operation's own outcome. If
-    /// the operation has no outcome when the group ends, the array contains a cancellation with the code `groupRefused`
-    /// instead.
+    /// this operation has no outcome when the group ends, the array contains a cancellation with the code
+    /// `groupRefused` instead.
     ///
     /// - Parameters:
     ///   - children: The operations to run.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
-    ///     the width of the children's queue limits the number.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
+    ///     width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     public static func outcomes<Value, Failure>(
         of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
@@ -147,8 +147,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///
     /// - Parameters:
     ///   - children: The operations to run.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
-    ///     the width of the children's queue limits the number.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
+    ///     width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     public static func firstSuccess<Value, Failure>(
         of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
@@ -162,8 +162,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///
     /// - Parameters:
     ///   - children: The operations to run.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
-    ///     the width of the children's queue limits the number.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
+    ///     width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     public static func race<Value, Failure>(
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
@@ -187,8 +187,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// - Parameters:
     ///   - count: The number of children that must succeed.
     ///   - children: The operations to run.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
-    ///     the width of the children's queue limits the number.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
+    ///     width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     public static func quorum<Value, Failure>(
         _ count: Int, of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil

@@ -15,17 +15,17 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// ```
     ///
     /// At any time, the number of operations that exist is only slightly greater than `width`. If one operation fails
-    /// or is canceled, the group fails. In this case, the error of the group contains the index of the element, counted
-    /// from zero, and a description of the element with at most 80 characters. The error describes only numbers, short
-    /// plain strings, and URLs without their query. For other elements, which may contain secrets, the error contains
-    /// the name of the element's type.
+    /// or is canceled, the group fails. The error of the group then contains the index of the element, counted from
+    /// zero, and a description of the element with at most 80 characters. The error describes an element only if it is
+    /// a number, a short plain string or a URL, whose query is omitted. For other elements, which may contain secrets,
+    /// the error contains the name of the element's type.
     ///
     /// - Parameters:
     ///   - elements: The elements, over which the group iterates once.
     ///   - width: The maximum number of operations that run at the same time. A value below 1 is treated as 1.
     ///   - queue: The queue on which the operations run. The default is the queue that holds the group.
     ///   - make: The closure that creates the operation for an element. The closure is called on any thread, but never
-    ///     on several threads at the same time. The closure is not called after a failure or a cancellation.
+    ///     on several threads at the same time. The closure is not called after the group has failed or was canceled.
     public static func map<Elements: Sequence & Sendable, Value, Failure>(
         _ elements: Elements, width: Int, on queue: QueueManager? = nil,
         _ make: @escaping @Sendable (Elements.Element) -> TypedOperation<Value, Failure>
@@ -91,16 +91,15 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// When the group is canceled or fails, the task is canceled immediately. The group does not wait for the task, so
     /// a sequence that ignores the cancellation does not delay the end of the group.
     ///
-    /// The group does not know the number of elements. Until the sequence ends, the group's progress counts the
-    /// elements that already have an operation, and one more. To set the expected number, call
-    /// ``expect(totalWeight:)``.
+    /// The group does not know the number of elements. Until the sequence ends, the group's progress counts one element
+    /// more than the group has created operations for. To set the expected number, call ``expect(totalWeight:)``.
     ///
     /// - Parameters:
     ///   - elements: The elements, over which the group iterates once.
     ///   - width: The maximum number of operations that run at the same time. A value below 1 is treated as 1.
     ///   - queue: The queue on which the operations run. The default is the queue that holds the group.
     ///   - make: The closure that creates the operation for an element. The closure is called on any thread, but never
-    ///     on several threads at the same time. The closure is not called after a failure or a cancellation.
+    ///     on several threads at the same time. The closure is not called after the group has failed or was canceled.
     public static func map<Elements: AsyncSequence & Sendable, Value, Failure>(
         _ elements: Elements, width: Int, on queue: QueueManager? = nil,
         _ make: @escaping @Sendable (Elements.Element) -> TypedOperation<Value, Failure>

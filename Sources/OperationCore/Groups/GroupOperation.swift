@@ -35,8 +35,8 @@ import Foundation
 ///
 /// The children run on the queue that you pass to the group. If you pass no queue, the children run on the
 /// ``QueueManager`` that holds the group. If no ``QueueManager`` holds the group, the children run on a queue that all
-/// these groups share. A group occupies no slot in its queue while its body waits for children, so nested groups need
-/// no additional width.
+/// groups outside queues share. A group occupies no slot in its queue while its body waits for children, so nested
+/// groups need no additional width.
 ///
 /// After a group is started, it stays alive until it ends.
 ///
@@ -103,10 +103,10 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
 
 // Adding children.
 extension GroupOperation {
-    /// Adds a child that begins when the group begins, or immediately if the group has already begun.
+    /// Adds a child that may begin when the group begins, or immediately if the group has already begun.
     ///
     /// The group waits until the child has ended. The body, other children and any other code may add children until
-    /// the group has ended. A child that is added after a cancellation is also canceled.
+    /// the group has ended. A child that is added after a cancellation of the group is also canceled.
     ///
     /// - Parameters:
     ///   - child: The operation to run, which may depend on other children.
@@ -167,8 +167,8 @@ extension GroupOperation {
     /// contains a cancellation, the group is canceled.
     ///
     /// - Parameters:
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
-    ///     the width of the children's queue limits the number.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
+    ///     width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     ///   - body: The closure that runs the children. The closure should respect the cancellation of its task.
     @_disfavoredOverload
@@ -184,8 +184,8 @@ extension GroupOperation {
     /// The body runs on one thread.
     ///
     /// - Parameters:
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
-    ///     the width of the children's queue limits the number.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
+    ///     width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     ///   - body: The closure that runs the children.
     @_disfavoredOverload
@@ -215,8 +215,8 @@ extension GroupOperation where ErrorType == GroupFailure {
     /// names the child.
     ///
     /// - Parameters:
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
-    ///     the width of the children's queue limits the number.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
+    ///     width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     ///   - body: The closure that runs the children. The closure should respect the cancellation of its task.
     public convenience init(
@@ -241,8 +241,8 @@ extension GroupOperation where ErrorType == GroupFailure {
     /// ```
     ///
     /// - Parameters:
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, in which case only
-    ///     the width of the children's queue limits the number.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
+    ///     width of the children's queue limits the number.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     ///   - body: The closure that runs the children.
     public convenience init(

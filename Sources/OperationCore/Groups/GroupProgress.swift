@@ -371,7 +371,7 @@ package struct GroupMeter: Sendable {
 public protocol MeasuredOperation: ManagedOperation {
     /// The completed fraction of the work from zero to one, or `nil` if the fraction is not known.
     ///
-    /// OperationKit reads the property on any thread and holds no lock while it does so.
+    /// OperationKit can read the property on any thread and holds no lock at that time.
     var completedFraction: Double? { get }
 }
 

@@ -66,7 +66,7 @@ public struct GroupScope: Sendable {
     /// Runs a child, waits on the calling thread, and returns the child's result.
     ///
     /// The calling thread must be the thread of the synchronous body. A synchronous child runs on this thread. For any
-    /// other child, the thread waits, and the group releases its slot in its queue during the wait.
+    /// other child, the thread waits, and the group releases its slot in the queue during the wait.
     /// ``QueueManager/threadLimit`` limits the number of threads that may wait. If this limit is reached, the child is
     /// canceled with the cause `tooManyWaits`.
     ///
@@ -141,7 +141,7 @@ public struct GroupScope: Sendable {
 
 // Shielded parts of a body.
 extension GroupScope {
-    /// Runs a part of an async body that continues even if the group is canceled or fails.
+    /// Runs a part of an async body and lets this part continue even if the group is canceled or fails.
     ///
     /// The part runs in its own task. The part also runs if the group was canceled before this call. The children that
     /// you run with the closure's scope also continue. The group ends only after the part has ended.

@@ -12,7 +12,7 @@
 ///
 /// A stage that is faster than the next stage waits for that stage. A stage starts no operation while the number of its
 /// running operations and waiting results is equal to the sum of its `width` and `buffer`. Therefore, the widths and
-/// the buffers limit the number of elements in progress, regardless of the total number.
+/// the buffers limit the number of elements in progress, regardless of the total number of elements.
 ///
 /// A pipeline is a value that describes work. Each group that ``operation(on:)`` creates iterates over the elements
 /// from the beginning.

@@ -5,8 +5,8 @@
 ///
 /// The cases replace the three Boolean properties of `Foundation.Operation`. No more cases will be added.
 public enum OperationState: Sendable, Hashable, CaseIterable, CustomStringConvertible {
-    /// The body has not begun, because the operation has not started or waits for its dependencies, its start
-    /// conditions or its delay.
+    /// The body has not begun, either because the operation has not started, or because it is waiting for its
+    /// dependencies, its start conditions or its delay.
     case notStarted
     /// The body is running, or the work that the body began is still running.
     case executing

@@ -29,8 +29,8 @@ import Foundation
 /// ```
 ///
 /// Each path through the work must end with a call to `finish(withResult:)` or `finish(withError:)`. A second call has
-/// no effect. If you cancel a running operation, the operation ends immediately, even if its work continues. To stop
-/// the work, override ``didCancel(because:)``.
+/// no effect. If you cancel a running operation, the operation ends immediately, even if its work continues, unless
+/// ``windsDownAfterCancellation`` is `true`. To stop the work, override ``didCancel(because:)``.
 ///
 /// Guide: `Docs/Guides/Operations.md`
 open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation<ResultType, ErrorType>,
@@ -58,9 +58,9 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     /// OperationKit calls this method once, on the thread that canceled the operation. OperationKit holds no lock
     /// during the call. The default implementation does nothing.
     ///
-    /// The method may be called while `main()` still runs. If another thread cancels the operation while it begins, the
-    /// method may even be called just before `main()`. Therefore, when `main()` starts work, it should first store the
-    /// object that can stop the work, and then check `isCancelled`.
+    /// The method may be called while `main()` still runs. If another thread cancels the operation while the operation
+    /// begins, the method may even be called just before `main()`. Therefore, when `main()` starts work, it should
+    /// first store the object that can stop the work, and then check `isCancelled`.
     ///
     /// OperationKit does not call this method if the body never begins. For example, the body does not begin if the
     /// operation was canceled before it started, or if the rule for an input canceled it.
@@ -148,6 +148,6 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     /// Notifies the subclass that the outcome of the operation is decided.
     ///
     /// The operation holds no lock when it calls this method, before ``didCancel(because:)``. If the handlers are
-    /// notified later than the decision, the operation calls this method again at that time.
+    /// called later than the decision, the operation calls this method again at that time.
     @_spi(Subclassing) open func outcomeWasTold() {}
 }

@@ -38,7 +38,7 @@ extension CommonOperationMembers {
         set { operation.clock = newValue }
     }
 
-    /// The duration for which the operation waits after it has started and before its body begins.
+    /// The duration for which the started operation waits before its body begins.
     ///
     /// The default is zero, which disables the delay. In a plain `OperationQueue`, the operation occupies a slot while
     /// it waits. Canceling the operation ends the wait immediately. Set the delay before the operation starts. Later
@@ -78,8 +78,8 @@ extension CommonOperationMembers {
     /// only after you start it.
     ///
     /// If a body waits for its own operation, or for another operation that cannot end before the body does, the wait
-    /// never ends. OperationKit reports a notice in this case, either immediately, or within about a minute if the
-    /// cycle forms while the body waits.
+    /// never ends. OperationKit reports a notice immediately, or within about a minute if the body was already waiting
+    /// when the two operations began to wait for each other.
     ///
     /// The method neither starts nor cancels the operation. If you cancel the waiting task, the method returns and the
     /// operation continues. Read `isFinished` to find out whether the operation has ended.

@@ -245,7 +245,7 @@ public struct DependencyError: Error, Sendable, Equatable, CustomStringConvertib
     public let code: Code
     /// A sentence that describes the dependency, the problem and a possible solution.
     public let message: String
-    /// The names of the operations along the cycle, or an empty array if there is no cycle.
+    /// The names of the operations that would wait for each other in a cycle, or an empty array if there is no cycle.
     ///
     /// The first name and the last name are the same.
     public let path: [String]

@@ -10,8 +10,8 @@ import Foundation
 ///
 /// You cannot subclass this class directly. Subclass ``AsyncOperation`` or ``SyncOperation`` instead.
 ///
-/// The superclass is `Foundation.Operation`, so an operation from this package runs in any `OperationQueue`. The class
-/// has its own implementation of state, dependencies, cancellation, waiting and `completionBlock`.
+/// The superclass is `Foundation.Operation`, so an operation from this package can run in any `OperationQueue`. The
+/// class has its own implementation of state, dependencies, cancellation, waiting and `completionBlock`.
 open class ManagedOperation: Operation, @unchecked Sendable {
     // Sendable: all mutable state is in `storage`, protected by its lock.
 
@@ -323,8 +323,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// Blocks the calling thread until the operation has ended.
     ///
     /// If a body waits for its own operation, or for another operation that cannot end before the body does, the wait
-    /// never ends. OperationKit reports a notice in this case, either immediately, or within about a minute if the
-    /// cycle forms while the body waits.
+    /// never ends. OperationKit reports a notice immediately, or within about a minute if the body was already waiting
+    /// when the two operations began to wait for each other.
     ///
     /// While the main thread waits in this method, the main queue and the main actor are blocked. Therefore, the wait
     /// never ends if the operation needs them, for example to `await` code that is isolated to the main actor. Only a

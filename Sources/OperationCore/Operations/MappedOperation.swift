@@ -96,9 +96,9 @@ extension TypedOperation {
     ///
     /// In the following rules, this operation is the original of the mapped operation that the method returns.
     ///
-    /// A mapped operation has no body. A mapped operation starts and ends together with its original. If you start the
-    /// mapped operation, or add it to a queue or a group, OperationKit starts or adds the original instead. Add only
-    /// one of the two operations. A ``QueueManager`` or a group refuses the other operation.
+    /// A mapped operation has no body. If you start the mapped operation, or add it to a queue or a group, OperationKit
+    /// starts or adds the original instead. Add only one of the two operations. A ``QueueManager`` or a group refuses
+    /// the other operation.
     ///
     /// - The original and every operation mapped from it start, suspend, resume and end together. These operations have
     ///   the same name, dependencies, priority, quality of service, timeout, deadline, delay, conditions, categories,
@@ -109,8 +109,8 @@ extension TypedOperation {
     ///   mapped operation are called and `isFinished` becomes `true`. If the original has already ended, the mapped
     ///   operation has its outcome immediately and does not need to be started.
     /// - If you cancel a mapped operation, the original is also canceled. The closure of the mapped operation that you
-    ///   cancel is not called. The other operations that are mapped from the original convert the cancellation. In the
-    ///   same way, `mapOutcome` can convert a timeout of the original to an error.
+    ///   cancel is not called. The other operations that are mapped from the original convert the cancellation. For
+    ///   example, `mapOutcome` can convert a timeout of the original to an error.
     /// - If you call `finish` on a mapped operation, the result or error that you pass replaces the outcome of the
     ///   conversion. The original is not affected, and a later `cancel()` on the mapped operation has no effect.
     /// - On Linux, if you pass a mapped operation to the `addDependency(_:)` method of a plain `Foundation.Operation`,

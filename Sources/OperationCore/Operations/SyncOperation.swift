@@ -54,9 +54,9 @@ open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation
     /// OperationKit calls this method once while `main()` runs, on the thread that canceled the operation. OperationKit
     /// holds no lock during the call. The default implementation does nothing.
     ///
-    /// If another thread cancels the operation while it begins, the method may be called just before `main()`.
-    /// OperationKit does not call this method if the body never begins. For example, the body does not begin if the
-    /// operation was canceled before it started, or if the rule for an input canceled it.
+    /// If another thread cancels the operation while the operation begins, the method may be called just before
+    /// `main()`. OperationKit does not call this method if the body never begins. For example, the body does not begin
+    /// if the operation was canceled before it started, or if the rule for an input canceled it.
     ///
     /// - Parameter cause: The cause of the cancellation.
     open func didCancel(because cause: CancellationCause) {}
@@ -80,6 +80,6 @@ open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation
     /// Notifies a class in another module of the package that the outcome is decided.
     ///
     /// The operation holds no lock when it calls this method, before ``didCancel(because:)``. If the handlers are
-    /// notified later than the decision, the operation calls this method again at that time.
+    /// called later than the decision, the operation calls this method again at that time.
     @_spi(Subclassing) open func outcomeWasTold() {}
 }

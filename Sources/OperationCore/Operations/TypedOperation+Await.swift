@@ -23,8 +23,8 @@ extension TypedOperation {
     ///
     /// If a body awaits its own operation, a group that contains the operation, or another operation that cannot end
     /// before the body does, the wait would never end. The body then receives a cancellation with the cause
-    /// `waitsForItself`, either immediately, or within about a minute if the cycle forms later. The awaited operation
-    /// itself is not canceled in this case.
+    /// `waitsForItself`, either immediately, or within about a minute if the operations begin to wait for each other
+    /// later. The awaited operation itself is not canceled.
     public final var finalOutcome: OperationOutcome<ResultType, ErrorType> {
         get async {
             if let wait = BodyWait.beginInTask(for: self, until: .outcome) { return await outcome(during: wait) }
@@ -55,25 +55,25 @@ extension TypedOperation {
 
     /// Starts the operation, waits until its outcome is decided, and returns its result.
     ///
-    /// The body begins on a global queue. However, on Linux, a request without a body begins on the calling task's
-    /// thread if it has no hook, observer or dependency. If an endpoint decodes a response of at most 64 KiB, the
-    /// waiting task can also decode the response. In this case, the result type's initializers inherit the task-local
-    /// values of the task, and this method returns only after the decoding, even if the operation is canceled earlier.
+    /// The body begins on a global queue. However, on Linux, a network operation without a request body begins on the
+    /// calling task's thread if the operation has no hook, observer or dependency. If an endpoint decodes a response of
+    /// at most 64 KiB, the waiting task can also decode the response. In this case, the result type's initializers
+    /// inherit the task-local values of the task, and this method returns only after the decoding, even if the
+    /// operation is canceled earlier.
     ///
     /// If you cancel the waiting task, the operation is also canceled. If the task is already canceled, the body never
     /// begins.
     ///
-    /// The body inherits the task-local values and the priority of the task that calls this method. The same is true if
-    /// the body begins later because the operation first waits for a dependency, a condition or a queue. If several
-    /// tasks call this method before the body begins, the body inherits the values of the first task.
+    /// The body inherits the task-local values and the priority of the task that calls this method, even if the
+    /// operation first waits for a dependency, a condition or a queue. If several tasks call this method before the
+    /// body begins, the body inherits the values of the first task.
     ///
     /// Handlers, conditions, evaluators and retry policies do not inherit these values. An operation that a queue
-    /// starts does not inherit them either, unless a task calls `run()` for the operation.
+    /// starts does not inherit these values either, unless a task calls `run()` for the operation.
     ///
-    /// If the operation has already been started, the method only waits for the outcome. The same is true for an
-    /// operation in a ``QueueManager`` and, on Linux, for an operation in an `OperationQueue`. On Apple platforms,
-    /// OperationKit cannot detect whether an operation is in an `OperationQueue`. Therefore, on Apple platforms, await
-    /// `value` instead of calling this method for an operation in an `OperationQueue`.
+    /// The method only waits for the outcome if the operation has already been started, is in a ``QueueManager`` or, on
+    /// Linux, is in an `OperationQueue`. On Apple platforms, OperationKit cannot detect an operation in an
+    /// `OperationQueue`, so await the operation's `value` instead of calling this method.
     ///
     /// - Throws: An ``OperationFailure`` with the error of the operation or the cause of its cancellation.
     @discardableResult
@@ -111,14 +111,12 @@ extension TypedOperation {
     /// This method does not wait for handlers, so it returns even if the callback queue is busy or suspended. If a
     /// dependency has not ended, the method first waits for the dependency.
     ///
-    /// If the operation has already been started, the method only waits for the outcome. The same is true for an
-    /// operation in a ``QueueManager`` and, on Linux, for an operation in an `OperationQueue`. On Apple platforms,
-    /// OperationKit cannot detect whether an operation is in an `OperationQueue`. Therefore, on Apple platforms, do not
-    /// call this method for an operation in an `OperationQueue`. Call `waitUntilFinished()` instead, and then read
-    /// `outcome`.
+    /// The method only waits for the outcome if the operation has already been started, is in a ``QueueManager`` or, on
+    /// Linux, is in an `OperationQueue`. On Apple platforms, OperationKit cannot detect an operation in an
+    /// `OperationQueue`, so call `waitUntilFinished()` and read `outcome` instead of calling this method.
     ///
-    /// You can call this method on the main thread if the operation does not need the main thread, even if the program
-    /// has no main run loop. While the main thread waits, the main queue and the main actor are blocked. Therefore, the
+    /// You can call this method on the main thread if the operation does not need the main thread. The program does not
+    /// need a main run loop. While the main thread waits, the main queue and the main actor are blocked. Therefore, the
     /// call never returns if the outcome depends on one of the following:
     ///
     /// - an `await` of code that is isolated to the main actor
@@ -130,7 +128,7 @@ extension TypedOperation {
     ///
     /// If a body calls this method and the operation cannot end before the body returns, the method throws a
     /// cancellation with the cause `waitsForItself`. The method throws the error immediately, or within about a minute
-    /// if the cycle forms while the body waits. The operation itself is not canceled in this case.
+    /// if the operations begin to wait for each other while the body waits. The operation itself is not canceled.
     ///
     /// Do not call this method, or a function that calls it, in a task. The method blocks a thread of Swift's
     /// cooperative thread pool, which has few threads. If all of these threads are blocked, no task can resume. The
@@ -141,8 +139,8 @@ extension TypedOperation {
     /// cancels the operation, and the group does not end before the operation.
     ///
     /// In the async body of a group, the method throws a cancellation with the cause `groupRefused` and does not start
-    /// the operation. Call ``GroupScope/run(_:weight:)`` there. A child task of that body (`async let`) does not count
-    /// as the body.
+    /// the operation. Call ``GroupScope/run(_:weight:)`` instead. A child task of that body (`async let`) does not
+    /// count as the body.
     ///
     /// In both kinds of body, if the operation was started or is in a queue or in a group, the method only waits for
     /// the operation.

@@ -120,7 +120,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     /// If you do not set this property, the operation uses the first callback queue in this list that is set:
     ///
     /// 1. the callback queue of the original, if the operation is mapped from another operation
-    /// 2. the callback queue of the base, if the operation is a network operation
+    /// 2. the callback queue of the `NetworkBase`, if the operation is a network operation
     /// 3. the callback queue of the group that contains the operation, or of an outer group, beginning with the
     ///    innermost group
     /// 4. the callback queue of the ``QueueManager`` that runs the operation

@@ -32,8 +32,8 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
     /// The cause of an earlier cancellation that led to this one, for example in a dependency, or `nil` if there is
     /// none.
     ///
-    /// If a chain has more than sixteen causes, causes in the middle of the chain are omitted, and the first cause is
-    /// kept.
+    /// If a chain of underlying causes has more than sixteen causes, OperationKit omits causes in the middle and keeps
+    /// the first cause.
     public var underlyingCause: CancellationCause? { storage.underlyingCause }
 
     /// A description in one line for a log, with the code, the message and the underlying causes.
@@ -156,7 +156,8 @@ extension CancellationCause {
         public static let shutDown = Code("shutDown")
         /// The group that contains the operation was canceled.
         public static let groupCancelled = Code("groupCancelled")
-        /// The group that contains the operation failed, because another child failed or was canceled.
+        /// The group that contains the operation failed, for example because another child did not succeed or the body
+        /// threw an error.
         public static let groupFailed = Code("groupFailed")
         /// The group that contains the operation already has its outcome and no longer needs the operation.
         public static let groupDecided = Code("groupDecided")

@@ -6,7 +6,7 @@ import Foundation
 /// An object or a name to which operations belong, so that you can cancel these operations together.
 ///
 /// When a user closes a screen, signs out or deletes a document, the results of some running operations are no longer
-/// needed. If you keep a list of these operations, you must update the list whenever an operation ends, on any thread.
+/// needed. If you keep a list of these operations, you must update the list, on any thread, whenever an operation ends.
 /// Set an owner instead:
 ///
 /// ```swift
@@ -108,7 +108,7 @@ extension OperationOwner {
     ///   - object: The owner, which is compared by identity.
     ///   - cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
     ///     `ownerCancelled`.
-    /// - Returns: The number of operations that were canceled. Operations that already had an outcome are not included.
+    /// - Returns: The number of operations that were canceled, excluding operations that already had an outcome.
     @discardableResult
     public static func cancelOperations(ownedBy object: AnyObject, because cause: CancellationCause? = nil) -> Int {
         OwnedOperations(of: object).cancel(because: cause)
@@ -120,7 +120,7 @@ extension OperationOwner {
     ///   - owner: The owner, for example a string literal, `.named(_:)` or the `owner` of an operation.
     ///   - cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
     ///     `ownerCancelled`, or `ownerGone` if the owner is an object that is gone.
-    /// - Returns: The number of operations that were canceled. Operations that already had an outcome are not included.
+    /// - Returns: The number of operations that were canceled, excluding operations that already had an outcome.
     @discardableResult
     public static func cancelOperations(ownedBy owner: OperationOwner, because cause: CancellationCause? = nil) -> Int {
         OwnedOperations(of: owner).cancel(because: cause)
@@ -130,8 +130,8 @@ extension OperationOwner {
     ///
     /// For an operation from this package, this method has the same effect as setting its `owner`. This method does not
     /// keep a plain `Foundation.Operation` alive. Some time after the plain operation has finished, OperationKit
-    /// removes its owner. OperationKit checks whether the owner of a plain operation is gone only if the operation is
-    /// in a ``QueueManager``.
+    /// removes the owner of the operation. OperationKit checks whether the owner of a plain operation is gone only if
+    /// the operation is in a ``QueueManager``.
     ///
     /// - Parameters:
     ///   - operation: The operation whose owner to set.
@@ -158,7 +158,7 @@ extension OperationQueue {
     ///   - object: The owner, which is compared by identity.
     ///   - cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
     ///     `ownerCancelled`.
-    /// - Returns: The number of operations that were canceled. Operations that already had an outcome are not included.
+    /// - Returns: The number of operations that were canceled, excluding operations that already had an outcome.
     @discardableResult
     public func cancelOperations(ownedBy object: AnyObject, because cause: CancellationCause? = nil) -> Int {
         cancel(OwnedOperations(of: object), because: cause)
@@ -170,7 +170,7 @@ extension OperationQueue {
     ///   - owner: The owner, for example a string literal, `.named(_:)` or the `owner` of an operation.
     ///   - cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
     ///     `ownerCancelled`, or `ownerGone` if the owner is an object that is gone.
-    /// - Returns: The number of operations that were canceled. Operations that already had an outcome are not included.
+    /// - Returns: The number of operations that were canceled, excluding operations that already had an outcome.
     @discardableResult
     public func cancelOperations(ownedBy owner: OperationOwner, because cause: CancellationCause? = nil) -> Int {
         cancel(OwnedOperations(of: owner), because: cause)
@@ -236,7 +236,7 @@ public final class OperationOwnerToken: Sendable {
     ///
     /// - Parameter cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
     ///   `ownerCancelled`.
-    /// - Returns: The number of operations that were canceled. Operations that already had an outcome are not included.
+    /// - Returns: The number of operations that were canceled, excluding operations that already had an outcome.
     @discardableResult
     public func cancelOperations(because cause: CancellationCause? = nil) -> Int {
         OperationOwner.cancelOperations(ownedBy: owner, because: cause)

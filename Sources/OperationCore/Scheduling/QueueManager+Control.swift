@@ -68,7 +68,7 @@ extension QueueManager {
         set { engine.applyAfterReclaiming { state, _ in state.capacity = newValue.map { max($0, 1) } ?? .max } }
     }
 
-    /// The number of more urgent operations and closures that may begin before a less urgent one begins.
+    /// The maximum number of more urgent operations and closures that begin while a less urgent one waits for a slot.
     ///
     /// This limit ensures that less urgent operations do not wait forever if many urgent operations are added. The
     /// default is 32. Set the value to `nil` to disable the limit. A value below one is treated as one.
@@ -254,7 +254,7 @@ extension QueueManager {
     ///   - object: The owner, which is compared by identity.
     ///   - cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
     ///     `ownerCancelled`.
-    /// - Returns: The number of operations that were canceled. Operations that already had an outcome are not included.
+    /// - Returns: The number of operations that were canceled, excluding operations that already had an outcome.
     @discardableResult
     public func cancelOperations(ownedBy object: AnyObject, because cause: CancellationCause? = nil) -> Int {
         engine.cancel(OwnedOperations(of: object), because: cause)
@@ -266,7 +266,7 @@ extension QueueManager {
     ///   - owner: The owner, for example a string literal, `.named(_:)` or the `owner` of an operation.
     ///   - cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
     ///     `ownerCancelled`, or `ownerGone` if the owner is an object that is gone.
-    /// - Returns: The number of operations that were canceled. Operations that already had an outcome are not included.
+    /// - Returns: The number of operations that were canceled, excluding operations that already had an outcome.
     @discardableResult
     public func cancelOperations(ownedBy owner: OperationOwner, because cause: CancellationCause? = nil) -> Int {
         engine.cancel(OwnedOperations(of: owner), because: cause)

@@ -16,18 +16,18 @@ import Foundation
 /// ```
 ///
 /// Use this class instead of `OperationQueue`. The cost per operation does not grow with the number of operations. The
-/// queue provides lists of the operations that wait, run or have failed. The queue accepts any `Foundation.Operation`
-/// and runs the operations from this package faster than plain operations.
+/// queue provides lists of the operations that wait, run or have failed. The queue accepts any `Foundation.Operation`,
+/// and has less overhead for operations from this package than for plain operations.
 ///
 /// ### Threads
 ///
-/// Bodies run on threads that the package manages. The number of threads is the number of cores, or the width of the
-/// queue if the width is smaller. An asynchronous operation occupies its slot in the queue until it ends, but occupies
-/// a thread only while `main()` runs.
+/// Bodies run on threads that the package manages. A queue normally uses at most as many threads as the computer has
+/// cores, or as many as its width if the width is smaller. An asynchronous operation occupies its slot in the queue
+/// until it ends, but occupies a thread only while `main()` runs.
 ///
 /// If a body waits in a call to this package, such as `startAndWait()` or `waitUntilFinished()`, the body releases its
-/// slot during the wait. Another thread then immediately runs other operations, up to ``threadLimit`` threads in the
-/// process.
+/// slot during the wait. Another thread then immediately runs other operations. All queues in the process together use
+/// at most ``threadLimit`` threads.
 ///
 /// Within milliseconds, the queue also detects bodies that block their threads in calls that the queue cannot observe,
 /// such as waiting for a semaphore. If an operation is ready but none begins, and the processor time of the process
@@ -132,8 +132,8 @@ extension QueueManager {
     /// The operation begins after all earlier operations and closures in the queue have ended. All later operations and
     /// closures begin after this operation has ended.
     ///
-    /// An earlier operation must not depend on this operation or a later operation. Otherwise, these operations would
-    /// never run.
+    /// An earlier operation must not depend on this operation or a later operation. Otherwise, this operation and all
+    /// later operations would never run.
     ///
     /// - Parameter operation: An operation that has not started and is not in a queue or a group.
     /// - Throws: A ``QueueError`` for the same reasons as `add`.
@@ -293,8 +293,8 @@ extension QueueManager {
     /// Adds several operations in the order of the array as soon as the queue has space for all of them.
     ///
     /// - Parameter operations: The operations, none of which has started or is in a queue or a group.
-    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `full` if there are more operations than
-    ///   the capacity of the queue. If the calling task is canceled while it waits, the code is `cancelled`.
+    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `full` if the array exceeds the capacity
+    ///   of the queue. If the calling task is canceled while it waits, the code is `cancelled`.
     public func addWhenThereIsRoom(_ operations: [ManagedOperation]) async throws(QueueError) {
         let count = operations.count
         let name = "A batch of \(count) operations"

@@ -293,8 +293,9 @@ package final class WorkerContext: ThreadWork {
 /// The thread runs them one after another in its one slot, without asking the queue. If two threads asked the queue for
 /// each short body, they would spend their time on moving the queue's memory between their caches.
 ///
-/// Code that needs the exact stage of each entry first takes all of them back with ``QueueEngine/settle(_:_:)``.
-/// Examples are settings, snapshots, cancellations, more urgent entries, and a thread without work.
+/// When the queue needs the exact stage of each entry, it first takes all assigned entries back with
+/// ``QueueEngine/reclaimAssigned(_:_:)``. Examples are a change of a setting, a snapshot, a cancellation, a more urgent
+/// entry, and a thread without work.
 final class AssignedEntries: Sendable {
     struct State {
         /// The entries that have not begun, with the next one at the end.

@@ -71,7 +71,7 @@ public struct OperationCondition: Sendable {
 
 // Combined conditions. To combine many, use `all` and `any`, which need no nesting.
 extension OperationCondition {
-    /// Returns a condition that is satisfied if another condition fails.
+    /// Returns a condition that is satisfied if the given condition fails.
     ///
     /// - Parameter other: The condition to negate.
     public static func not(_ other: OperationCondition) -> OperationCondition {

@@ -70,21 +70,21 @@ extension OperationClock where Self == SystemClock {
     public static var system: SystemClock { .shared }
 }
 
-/// A time on an ``OperationClock``, given as the duration since the clock's zero.
+/// A time on an ``OperationClock``, given as the duration since the clock's origin.
 ///
 /// Arithmetic never overflows. A sum or difference that is out of range becomes the nearest value in the range.
 public struct OperationInstant: InstantProtocol, Sendable, Hashable, CustomStringConvertible {
-    /// The duration since the clock's zero.
+    /// The duration since the clock's origin.
     public let offset: Duration
 
-    /// Creates the time that is `offset` after the clock's zero.
+    /// Creates the time that is `offset` after the clock's origin.
     ///
-    /// - Parameter offset: The time since the clock's zero.
+    /// - Parameter offset: The time since the clock's origin.
     public init(offset: Duration) {
         self.offset = offset
     }
 
-    /// A time that the clock never reaches.
+    /// A time that no clock reaches.
     public static let distantFuture = OperationInstant(offset: .seconds(Int64.max))
 
     /// Returns the time that is `duration` after this time, but not later than ``distantFuture``.
@@ -126,7 +126,7 @@ extension Duration {
 
 /// A clock that uses the system's monotonic time.
 ///
-/// The clock uses `DispatchTime` (`CLOCK_MONOTONIC` on Linux). All timers of the process use the same timer source. The
+/// The clock uses `DispatchTime` (`CLOCK_MONOTONIC` on Linux). All timers of the clock use the same timer source. The
 /// clock calls each closure on a global queue.
 public final class SystemClock: OperationClock {
     /// The only instance of the clock.

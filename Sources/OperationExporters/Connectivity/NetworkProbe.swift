@@ -68,7 +68,7 @@ public struct NetworkProbe: Sendable {
     /// The probe expects the status 204, or any success or redirection status if the URL's scheme is `https`.
     ///
     /// Only a probe with an `http` URL can detect a sign-in page. With an `https` URL, a sign-in page causes a timeout
-    /// or an untrusted certificate. Neither proves that there is a sign-in page.
+    /// or an untrusted certificate.
     ///
     /// - Parameter url: The URL to which the probe sends its requests.
     public init(_ url: URL) {

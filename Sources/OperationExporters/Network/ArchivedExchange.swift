@@ -64,7 +64,7 @@ struct ArchiveTimings: Sendable, Codable {
     var wait = 0.0
     var receive = 0.0
 
-    /// The total time, in which the time for TLS is a part of the time for the connection.
+    /// The total time, where the time for the connection includes the time for TLS.
     var sum: Double { [blocked, dns, connect, send, wait, receive].reduce(0) { $0 + max($1, 0) } }
 
     init(_ exchange: ArchivedExchange) {

@@ -11,12 +11,12 @@ extension NetworkRequest {
     /// func show(_ request: NetworkRequest) { print(request.curlCommand()) }
     /// ```
     ///
-    /// With the default redaction, the command omits information, so it is only for display. With `.none`, the command
-    /// sends the same method, URL, headers and body as the request. If the body is a file, the command reads that file.
-    /// The command does not follow redirects.
+    /// With the default redaction, the command omits information, so the command is only for display. With `.none`, the
+    /// command sends the same method, URL, headers and body as the request. If the body is a file, the command reads
+    /// that file. The command does not follow redirects.
     ///
-    /// The command omits a body that is a stream and a body in memory that is larger than 1 MiB. In these cases, the
-    /// first line describes the file that you must provide as the body.
+    /// The command omits a body that is a stream and a body in memory that is larger than 1 MiB. The first line of the
+    /// command then states which file you must provide as the body.
     ///
     /// - Parameter redaction: The information to omit. The default omits common secrets, query values, and all bodies
     ///   except JSON and forms.

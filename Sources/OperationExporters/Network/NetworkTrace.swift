@@ -18,8 +18,8 @@ import OperationNetworking
 /// }
 /// ```
 ///
-/// You can open the file in `ui.perfetto.dev` or `chrome://tracing`. To protect secrets, the trace omits query values,
-/// and the headers and bodies of requests and responses.
+/// You can open the timeline in `ui.perfetto.dev` or `chrome://tracing`. To protect secrets, the trace omits query
+/// values, and the headers and bodies of requests and responses.
 public final class NetworkTrace: NetworkObserver {
     private struct State {
         var operations: [UInt64: TracedOperation] = [:]

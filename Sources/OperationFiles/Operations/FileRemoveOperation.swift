@@ -6,7 +6,8 @@ import OperationCore
 
 /// An operation that removes a file, a symbolic link, or a directory with its contents.
 ///
-/// The result is `true` if the operation removed an item, and `false` if no item existed at the URL.
+/// The result is `true` if the operation removed an item, and `false` if `ignoresMissing` is `true` and no item existed
+/// at the URL.
 ///
 /// ```swift
 /// let url = FileManager.default.temporaryDirectory.appendingPathComponent(

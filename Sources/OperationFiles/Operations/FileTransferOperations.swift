@@ -77,8 +77,8 @@ public final class FileCopyOperation: FileOperation<URL>, @unchecked Sendable {
 /// is complete, and the error has the action `removing`.
 ///
 /// If another program changes the source during the copy, the operation completes the copy but does not remove the
-/// original. The operation then fails with an error that has the action `removing` and the code `changedMeanwhile`.
-/// This check does not cover changes inside a directory. If you change the contents of a directory while the operation
+/// original. The operation then fails with an error that has the action `removing` and the code `changedMeanwhile`. The
+/// operation does not detect changes inside a directory. If you change the contents of a directory while the operation
 /// moves it to another file system, your changes can be lost.
 public final class FileMoveOperation: FileOperation<URL>, @unchecked Sendable {
     // Sendable: it adds only constants.
@@ -129,7 +129,7 @@ public struct FileTransferOptions: Sendable, Hashable {
     /// A Boolean value that indicates whether the operation writes all data to the disk before it succeeds.
     ///
     /// The default is `true`, so that the data survives a power failure. If the value is `false`, copying a directory
-    /// with many small files is several times faster.
+    /// with many small files can be several times faster.
     public var isDurable: Bool
 
     /// Creates options for copying or moving an item.

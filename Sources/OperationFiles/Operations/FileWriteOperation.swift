@@ -113,9 +113,9 @@ public struct FileWriteOptions: Sendable, Hashable {
 
     /// The permission bits of the file, before the `umask` of the process is applied.
     ///
-    /// The default is `nil`. In this case, the file gets the permissions of the file that it replaces. If no file
-    /// exists, the new file gets the permissions 0o644, minus the bits in the `umask`. For files that contain secrets,
-    /// use 0o600. A file that is written in place keeps its permissions.
+    /// The default is `nil`, which keeps the permissions of a replaced file. If no file exists, the new file gets the
+    /// permissions 0o644, minus the bits in the `umask`. For files that contain secrets, use 0o600. A file that is
+    /// written in place keeps its permissions.
     public var permissions: UInt16?
 
     /// A Boolean value that indicates whether the operation writes the file and its name to the disk before it
@@ -158,10 +158,13 @@ public struct FileWriteOptions: Sendable, Hashable {
         /// A mode that creates the file atomically and makes the operation fail with the code `alreadyExists` if an
         /// item exists at the destination.
         ///
-        /// If several operations create the same file at the same time, exactly one succeeds.
+        /// If several operations create the same file at the same time, at most one succeeds.
         public static let creatingNew = Mode(name: "creatingNew")
 
-        /// A mode that writes into the existing file, for devices and for files that must keep their identity.
+        /// A mode that writes into the existing file instead of replacing it.
+        ///
+        /// Use this mode for devices, and for files that must keep their inode, for example because they have hard
+        /// links. If no file exists, the operation creates one.
         ///
         /// This mode follows symbolic links and is not atomic. The old content is lost immediately. If the operation
         /// fails or is canceled, it removes a file that it created. However, a file that already existed then contains

@@ -16,9 +16,8 @@ public struct AuthenticationOptions: Sendable {
     public var name = ""
     /// The origins to which OperationKit sends the credential.
     ///
-    /// The default is `nil`. In this case, the authenticator adds the credential of a ``NetworkBase`` operation only to
-    /// requests to the origin of the base. For other operations, the authenticator adds the credential to requests to
-    /// all origins.
+    /// The default is `nil`. With this value, an operation of a ``NetworkBase`` sends the credential only to the origin
+    /// of the base, and any other operation sends the credential to all origins.
     ///
     /// The authenticator compares only the scheme, the host and the port of a URL. If a URL in this array does not
     /// specify a scheme and a host, operations that use the authenticator fail with ``NetworkError/Code/invalidURL``.
@@ -146,14 +145,14 @@ extension OperationFailure: EndOfOperation {
 /// A simple implementation looks for the status code 401 in a response, fetches a token and sends the request again.
 /// This implementation has three problems:
 ///
-/// - Forty concurrent requests fetch forty tokens. A server that rotates tokens accepts only one of them.
-/// - Requests that begin during the refresh contain the old token.
-/// - If you cancel the first request, the fetched token is lost for all other requests.
+/// - Forty concurrent requests fetch forty tokens. A server that rotates tokens accepts only one of the forty tokens.
+/// - Requests that begin while a token is fetched contain the old token.
+/// - If you cancel a request that fetches a token, the other requests do not get this token.
 ///
 /// An authenticator solves these problems. When the server rejects the credential, the authenticator pauses the
-/// operation, and the operation releases its slot in the queue. The authenticator then refreshes the credential once.
-/// During the refresh, OperationKit does not send requests with the old credential. After the refresh, each paused
-/// operation creates its request again and sends the new request.
+/// operation that sent the request, and this operation releases its slot in the queue. The authenticator then refreshes
+/// the credential once. During the refresh, OperationKit does not send requests with the old credential. After the
+/// refresh, each paused operation creates its request again and sends the new request.
 ///
 /// ```swift
 /// struct Token: Decodable, Sendable {
@@ -229,7 +228,7 @@ public final class Authenticator<Credential: Sendable>: Sendable {
     /// credential also fail until you call ``set(_:)``.
     public func signOut() { realm.signOut() }
 
-    /// Makes all waiting operations fail, for example because the user canceled a sign-in.
+    /// Makes all operations that wait for a credential fail, for example because the user canceled a sign-in.
     ///
     /// If a refresh is running, it continues.
     ///
@@ -278,9 +277,10 @@ public struct AuthenticationEvent: Sendable, CustomStringConvertible {
     public let realm: String
     /// The version of the credential, which starts at 0 and increases with each new credential and each sign-out.
     public let version: Int
-    /// The number of operations that resumed or failed, or 0 for the other kinds of events.
+    /// The number of operations that resumed or failed if the kind is ``Kind/released`` or ``Kind/failed``; otherwise,
+    /// 0.
     public let count: Int
-    /// The error with which the refresh or the operations failed, or `nil` for the other kinds of events.
+    /// The error with which the refresh or the operations failed, or `nil` if the event reports no failure.
     public let error: NetworkError?
 
     /// The event as one line of text, for a log.

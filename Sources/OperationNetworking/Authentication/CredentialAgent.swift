@@ -237,7 +237,7 @@ final class CredentialAgent: AttemptPolicy {
 
 // Set these properties before the operation starts.
 extension AnyNetworkOperation {
-    /// The realms that add their credentials to the operation's requests.
+    /// The realms that can add a credential to the operation's requests.
     ///
     /// A request gets the credential of the first realm in this array that applies to the request's origin. Set this
     /// property before the operation starts. If you never set the property, the operation uses the realms of its group.

@@ -179,14 +179,14 @@ extension AnyNetworkOperation {
 public struct PostponementPace: Sendable, Hashable {
     /// The number of operations that resume together, which is at least 1.
     public let count: Int
-    /// The time after which the next ``count`` operations resume.
+    /// The interval at which groups of ``count`` operations resume.
     public let interval: Duration
 
     /// Creates a pace from a number of operations that resume together and an interval.
     ///
     /// - Parameters:
     ///   - count: The number of operations that resume together. A value less than 1 is treated as 1.
-    ///   - interval: The time after which the next operations resume.
+    ///   - interval: The interval at which groups of `count` operations resume.
     public init(_ count: Int, every interval: Duration) {
         self.count = max(count, 1)
         self.interval = max(interval, .zero)

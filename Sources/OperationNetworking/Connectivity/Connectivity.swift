@@ -35,7 +35,8 @@ public struct Connectivity: Sendable, Hashable {
     public var isConstrained: Bool?
     /// A Boolean value that indicates whether a captive portal, such as a sign-in page, intercepts requests.
     ///
-    /// Only a `ProbeMonitor` and a `CombinedConnectivity` can detect a captive portal. The default is `false`.
+    /// Of the monitors in OperationKit, only `ProbeMonitor` and `CombinedConnectivity` can detect a captive portal. The
+    /// default is `false`.
     public var isCaptive = false
 
     /// Creates a description of the network for a custom monitor to report.
@@ -120,7 +121,7 @@ public protocol ConnectivityMonitor: AnyObject, Sendable {
     /// return quickly.
     ///
     /// The calls never overlap. Each call passes a state that differs from the state in the previous call. If several
-    /// changes follow each other quickly, the monitor can skip states, but it always reports the last one.
+    /// changes follow each other quickly, the monitor can skip states, but it always reports the last state.
     ///
     /// To end the observation, cancel or release the returned token. The token keeps a strong reference to the monitor.
     ///
@@ -278,10 +279,10 @@ public final class ConnectivityBoard: Sendable {
 
 /// A monitor that uses the system's network information.
 ///
-/// The information comes from netlink on Linux and from `NWPathMonitor` on Apple platforms.
+/// The information comes from netlink on Linux, and from `NWPathMonitor` on Apple platforms other than watchOS.
 ///
-/// On watchOS and on other platforms, the status is always ``Connectivity/Status/unknown``, so operations send their
-/// requests without waiting. Policies that do not specify a monitor use ``ConnectivityMonitor/system``.
+/// On all other platforms, the status is always ``Connectivity/Status/unknown``, so operations send their requests
+/// without waiting. Policies that do not specify a monitor use ``ConnectivityMonitor/system``.
 public final class SystemConnectivity: ConnectivityMonitor {
     /// The shared instance, which starts to observe the network on first access.
     package static let shared = SystemConnectivity()

@@ -7,8 +7,8 @@ import OperationCore
 
 /// A token that suspends a queue while the network is unavailable, until you cancel or release the token.
 ///
-/// The token keeps a strong reference to the queue, so the operations run when the network returns, even if you release
-/// the queue.
+/// The token keeps a strong reference to the queue, so the queue's operations run when the network returns, even if you
+/// release the queue.
 public final class NetworkHold: Sendable {
     private let observation: ConnectivityObservation
     private let switching: HoldSwitch
@@ -134,9 +134,9 @@ extension QueueManager {
     /// }
     /// ```
     ///
-    /// Operations that are already running continue. The `explain(_:)` method names the missing network as the reason
-    /// for the suspension. If you also suspend the queue yourself, operations start only after you resume the queue and
-    /// the network returns.
+    /// Operations that are already running continue. The queue's `explain(_:)` method names the missing network as the
+    /// reason for the suspension. If you also suspend the queue yourself, operations start only after you resume the
+    /// queue and the network returns.
     ///
     /// When the queue resumes, only its width limits how many operations start together. Set a width if many operations
     /// might wait in the queue.
@@ -151,7 +151,7 @@ extension QueueManager {
     ///     uses the `callbackQueue` of this queue, or `OperationDefaults.callbackQueue` if this queue has no callback
     ///     queue.
     ///   - offlineHandler: A closure that receives `true` when the network becomes unavailable, and `false` when the
-    ///     queue resumes. The token does not call the closure after you cancel it. The default is `nil`.
+    ///     queue resumes. After you cancel the token, the token does not call the closure. The default is `nil`.
     ///   - chance: A closure that returns a random number from 0 to 1, which determines the settling time. Replace this
     ///     closure only in tests.
     /// - Returns: A token that keeps a strong reference to the queue. After you cancel or release the token, the queue

@@ -48,14 +48,14 @@ public struct OfflinePolicy: Sendable {
     public var rules = OfflineRule.standard
     /// The HTTP methods of the requests that an operation can safely send again after a failure.
     ///
-    /// The default is the value in ``RetryPolicy/standard``. If the value is `nil`, all methods are safe. After a
+    /// The default is the value in ``RetryPolicy/standard``. If the value is `nil`, all methods count as safe. After a
     /// request with another method fails, the operation waits only if it sent no part of the request, or if the request
     /// has an `Idempotency-Key` header.
     public var methods = RetryPolicy.standard.methods
     /// The maximum total time for which an operation waits for the network.
     ///
-    /// The default is 5 minutes. If the value is `nil`, the time is not limited. When the time is over, the operation
-    /// fails with ``NetworkError/Code/offlineTooLong``. The clock of ``waiting`` measures the time.
+    /// The default is 5 minutes. If the value is `nil`, the time is not limited. When the operation has waited that
+    /// long, it fails with ``NetworkError/Code/offlineTooLong``. The clock of ``waiting`` measures the time.
     ///
     /// After the network returns, the time until the operation resumes does not count toward this limit. If the limit
     /// is reached while the operation is suspended, the operation does not fail. Instead, the operation checks the
@@ -115,7 +115,7 @@ public struct OfflinePolicy: Sendable {
     }
 }
 
-/// A rule that matches one error code that an unavailable network can cause.
+/// A rule that matches an error that an unavailable network can cause.
 public struct OfflineRule: Sendable, Hashable {
     /// The error code that the rule matches.
     package let code: NetworkError.Code
@@ -173,7 +173,8 @@ public struct OfflineResumePace: Sendable, Hashable {
         self.settling = settling
     }
 
-    /// A pace of 20 operations per second that begins between half a second and one second after the network returns.
+    /// A pace that resumes the first operation between half a second and one second after the network returns, and then
+    /// an average of 20 operations per second.
     public static let standard = OfflineResumePace()
 
     private var rate: Double { perSecond > 0.001 ? min(perSecond, 1e6) : 0.001 }

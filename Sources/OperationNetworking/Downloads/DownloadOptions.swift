@@ -8,9 +8,9 @@ import OperationCore
 public struct DownloadOptions: Sendable {
     /// The rule that applies if an item already exists at the destination.
     ///
-    /// The default is `refuse`, which keeps the item and makes the download fail. If the destination is a file, the
-    /// download fails before it sends a request. If the destination is a folder, the response determines the file name,
-    /// so the download fails after the headers arrive and before it writes the body.
+    /// The default is `refuse`, which keeps the item and makes the download fail. With `refuse`, a download to a file
+    /// fails before it sends a request. For a download to a folder, the response determines the file name, so the
+    /// download fails after the headers arrive and before it writes the body.
     public var existingItem = ExistingItemRule.refuse
 
     /// A Boolean value that indicates whether the download creates missing directories in the path of the destination.
@@ -32,7 +32,8 @@ public struct DownloadOptions: Sendable {
     /// leave a missing, empty or incomplete file at the destination. Regardless of this value, the file appears at its
     /// destination atomically, and a crash of the process does not damage the file.
     ///
-    /// The download never flushes a temporary file.
+    /// If the destination is ``DownloadDestination/temporary``, this property has no effect, and the download does not
+    /// flush the file.
     public var isDurable = true
 
     /// The expected length of the file, in bytes.
@@ -49,7 +50,7 @@ public struct DownloadOptions: Sendable {
     /// The expected checksum of the complete file.
     ///
     /// The default is `nil`, which disables the check. If the checksum differs, the download removes the file and
-    /// fails, without another attempt. The next download starts from scratch.
+    /// fails, without another attempt. The next download of the file starts from scratch.
     public var checksum: FileChecksum?
 
     /// A Boolean value that indicates whether the received data remains on disk after the download fails or is

@@ -26,7 +26,8 @@ import Foundation
 ///
 /// - For `Data`, the result is the unchanged body. For `String`, the result is the text of the body. ``NoContent``
 ///   ignores the body. Endpoints with these result types accept responses of any content type.
-/// - For any other type, the operation decodes the body from JSON. These endpoints accept only JSON responses.
+/// - For any other type, the operation decodes the body from JSON. By default, these endpoints accept only JSON
+///   responses.
 /// - For an optional type, the result is `nil` if the response has no body.
 public struct Endpoint<ResultType: Sendable>: Sendable {
     /// The HTTP method of the request.
@@ -39,8 +40,8 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     }
     /// The query parameters of the request.
     ///
-    /// The query does not contain parameters whose value is `nil`. The ``NetworkBase/formEncoder`` of the base
-    /// determines the format of arrays and nested values.
+    /// The ``NetworkBase/formEncoder`` of the base determines the format of arrays, nested values and `nil` values. By
+    /// default, the request omits `nil` values.
     ///
     /// The default is an empty dictionary.
     public var query: [String: (any Sendable)?]
@@ -76,8 +77,8 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     private var place: EndpointPlace?
     /// A closure that creates the result for a response without a body.
     ///
-    /// The operation calls the closure on the thread on which it evaluates the response. The default is `nil`. In this
-    /// case, the operation passes an empty body to ``decode``.
+    /// The operation calls the closure on the thread on which it evaluates the response. The default is `nil`, which
+    /// passes an empty body to ``decode``.
     public var emptyResult: (@Sendable () -> ResultType)?
 
     /// Creates an endpoint from a method, a path and closures that create the body and decode the response.
@@ -85,8 +86,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// - Parameters:
     ///   - method: The HTTP method of the request.
     ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - headers: The headers of the request, in addition to the headers of the base. The default is an empty list.
     ///   - accepts: The value of the `Accept` header. The default is `*/*`, which accepts responses of any content
     ///     type.
@@ -109,8 +109,8 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
 
     /// Returns a copy of the endpoint with the given headers, which replace any existing headers with the same names.
     ///
-    /// - Parameter fields: The headers to add. If a name occurs more than once, the endpoint sends each of these
-    ///   headers.
+    /// - Parameter fields: The headers to add. If a name occurs more than once, the request contains each header with
+    ///   this name.
     public func adding(_ fields: HeaderFields) -> Self {
         var endpoint = self
         for field in fields { endpoint.headers[field.name] = nil }
@@ -225,8 +225,7 @@ extension Endpoint where ResultType: Decodable {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     public static func get(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
         reading("GET", path, query)
     }
@@ -235,8 +234,7 @@ extension Endpoint where ResultType: Decodable {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     public static func delete(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
         reading("DELETE", path, query)
     }
@@ -245,8 +243,7 @@ extension Endpoint where ResultType: Decodable {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - value: The value to encode. The operation encodes the value with ``NetworkBase/makeEncoder`` each time it
     ///     creates the request.
     public static func post(
@@ -259,8 +256,7 @@ extension Endpoint where ResultType: Decodable {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - body: The body of the request. The default is ``RequestBody/none``.
     public static func post(
         _ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody = .none
@@ -272,8 +268,7 @@ extension Endpoint where ResultType: Decodable {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - form: The names and values of the form. The operation encodes the form with ``NetworkBase/formEncoder``,
     ///     whose default omits names with the value `nil`.
     public static func post(
@@ -286,8 +281,7 @@ extension Endpoint where ResultType: Decodable {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - value: The value to encode. The operation encodes the value with ``NetworkBase/makeEncoder`` each time it
     ///     creates the request.
     public static func put(
@@ -300,8 +294,7 @@ extension Endpoint where ResultType: Decodable {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - body: The body of the request.
     public static func put(_ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody) -> Self {
         sending("PUT", path, query, body: body)
@@ -311,8 +304,7 @@ extension Endpoint where ResultType: Decodable {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - value: The value to encode. The operation encodes the value with ``NetworkBase/makeEncoder`` each time it
     ///     creates the request.
     public static func patch(
@@ -326,8 +318,7 @@ extension Endpoint where ResultType: Decodable {
     /// - Parameters:
     ///   - method: The HTTP method of the request, such as `PROPFIND`.
     ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - value: The value to encode. The operation encodes the value with ``NetworkBase/makeEncoder`` each time it
     ///     creates the request.
     public static func sending(
@@ -342,8 +333,7 @@ extension Endpoint where ResultType: Decodable {
     /// - Parameters:
     ///   - method: The HTTP method of the request, such as `PATCH`.
     ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - body: The body of the request.
     public static func sending(
         _ method: String, _ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody
@@ -379,8 +369,7 @@ extension Endpoint where ResultType == ImageData {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     public static func image(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
         image(path, query) { $0 }
     }
@@ -393,8 +382,7 @@ extension Endpoint {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - decode: A closure that creates the result from the image data. The operation calls the closure on the thread
     ///     on which it evaluates the response.
     public static func image(
@@ -412,8 +400,7 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     public func image(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> EndpointOperation<ImageData> {
         operation(for: .image(path, query))
     }
@@ -425,7 +412,7 @@ extension NetworkBase {
         ///
         /// - Parameters:
         ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
-        ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
+        ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty
         ///     dictionary.
         public static func decodedImage(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
             image(path, query) { try $0.decoded() }
@@ -471,8 +458,7 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - destination: The location where the operation stores the file. The default is
     ///     ``DownloadDestination/temporary``.
     public func download(
@@ -501,12 +487,12 @@ extension NetworkBase {
 
     /// Creates an operation that sends an endpoint's request and downloads the response body to disk.
     ///
-    /// The operation does not decode the body. The result of the operation is the URL of the file. If the destination
-    /// is ``DownloadDestination/temporary``, the file remains until you remove it.
+    /// The operation stores the body in the file and ignores the ``Endpoint/decode`` closure. The result of the
+    /// operation is the URL of the file. If the destination is ``DownloadDestination/temporary``, the file remains
+    /// until you remove it.
     ///
     /// - Parameters:
-    ///   - endpoint: The endpoint whose request the operation sends. The operation does not use the ``Endpoint/decode``
-    ///     closure.
+    ///   - endpoint: The endpoint whose request the operation sends.
     ///   - destination: The location where the operation stores the file. The default is
     ///     ``DownloadDestination/temporary``.
     public func download<ResultType: Sendable>(

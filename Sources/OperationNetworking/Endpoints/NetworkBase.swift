@@ -67,7 +67,7 @@ public struct NetworkBase: Sendable {
     public var retry: Retry?
     /// The limit on the number of requests to the service in a period of time.
     ///
-    /// The default is `nil`. In this case, only the session's limit applies, if the session has one.
+    /// The default is `nil`, which applies only the session's limit, if the session has one.
     ///
     /// Retries and redirects count as requests. Bases that use the same ``RateLimit`` object share the limit.
     public var rateLimit: RateLimit?
@@ -315,8 +315,7 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
     ///     is an empty list.
     ///   - type: The type of the result. By default, the compiler infers the type from the context.
@@ -358,8 +357,7 @@ extension NetworkBase {
     /// - Parameters:
     ///   - value: The value to encode.
     ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - method: The HTTP method. The default is `POST`.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
     ///     is an empty list.
@@ -376,8 +374,7 @@ extension NetworkBase {
     /// - Parameters:
     ///   - body: The body to send.
     ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - method: The HTTP method. The default is `POST`.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
     ///     is an empty list.
@@ -393,8 +390,7 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
     ///     is an empty list.
     ///   - type: The type of the result. By default, the compiler infers the type from the context.
@@ -486,8 +482,7 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
     ///     is an empty list.
     /// - Throws: A ``NetworkError`` if the request is not valid, if the transfer fails, or if the rules reject the
@@ -500,10 +495,10 @@ extension NetworkBase {
 
     /// Sends an endpoint's request and returns a stream as soon as the response headers arrive.
     ///
-    /// The stream does not decode the body of the response. For details, see ``stream(_:_:headers:)``.
+    /// The stream provides the body without calling the endpoint's ``Endpoint/decode`` closure. For details, see
+    /// ``stream(_:_:headers:)``.
     ///
-    /// - Parameter endpoint: The endpoint whose request to send. The method does not use the ``Endpoint/decode``
-    ///   closure.
+    /// - Parameter endpoint: The endpoint whose request to send.
     /// - Throws: A ``NetworkError`` if the request is not valid, if the transfer fails, or if the rules reject the
     ///   response.
     public func stream<ResultType: Sendable>(_ endpoint: Endpoint<ResultType>) async throws -> ResponseStream {
@@ -526,12 +521,11 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
-    ///   - query: The query parameters. The request omits parameters whose value is `nil`. The default is an empty
-    ///     dictionary.
+    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
     ///     is an empty list.
-    ///   - silence: The time without data after which the sequence opens a new connection. The default is `nil`. In
-    ///     this case, the request's idle timeout applies, unless it has its default value.
+    ///   - silence: The time without data after which the sequence opens a new connection. The default is `nil`, which
+    ///     applies the request's idle timeout, unless that timeout has its default value.
     /// - Throws: A ``NetworkError`` if the request is not valid.
     public func events(
         _ path: String, _ query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
@@ -547,8 +541,8 @@ extension NetworkBase {
     /// - Parameters:
     ///   - endpoint: The endpoint whose request each connection sends. The sequence does not use the
     ///     ``Endpoint/decode`` closure.
-    ///   - silence: The time without data after which the sequence opens a new connection. The default is `nil`. In
-    ///     this case, the request's idle timeout applies, unless it has its default value.
+    ///   - silence: The time without data after which the sequence opens a new connection. The default is `nil`, which
+    ///     applies the request's idle timeout, unless that timeout has its default value.
     /// - Throws: A ``NetworkError`` if the request is not valid.
     public func events<ResultType: Sendable>(
         _ endpoint: Endpoint<ResultType>, silence: Duration? = nil

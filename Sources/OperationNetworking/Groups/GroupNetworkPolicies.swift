@@ -215,8 +215,7 @@ extension GroupOperation {
     /// Removes an observer, so that it receives no events from network operations that begin after this call.
     ///
     /// The observer still receives the remaining events from operations that have already begun. The method can remove
-    /// an observer that is an object or a ``NetworkLog``. The method finds an object by its identity and a log by its
-    /// output.
+    /// an object, or a ``NetworkLog`` if you pass a copy of the log with the same settings.
     public func removeNetworkObserver(_ observer: any NetworkObserver) { groupEngine?.remove(observer) }
 }
 

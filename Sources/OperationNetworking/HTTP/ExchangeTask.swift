@@ -366,7 +366,7 @@ package final class ReceiverCalls: Sendable {
         var receiver: (any NetworkReceiver)?
         /// Whether only the last call can still begin.
         var isClosed = false
-        /// Whether the last call was made or waits to be made.
+        /// Whether the last call was made or is still pending.
         var isEnded = false
         /// The calls that wait until the present call returns.
         var waiting = DeliveryQueue<(call: Call, after: After?)>()

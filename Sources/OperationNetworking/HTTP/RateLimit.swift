@@ -21,8 +21,8 @@ import Synchronization
 ///
 /// A rate limit contains up to `burst` tokens, and replaces used tokens at a steady rate. Each request takes one token,
 /// including each retry, each redirect and each request with a credential after a challenge. If no token is available,
-/// the request waits. Waiting requests get their tokens in order, except that redirects, requests after a challenge and
-/// requests that refresh a credential get their tokens first.
+/// the request waits. Waiting requests get tokens in the order in which they began to wait. However, redirects,
+/// requests after a challenge and requests that refresh a credential get tokens first.
 ///
 /// An operation that waits for a token releases its slot in its queue. If you cancel or suspend the operation, it does
 /// not take a token.

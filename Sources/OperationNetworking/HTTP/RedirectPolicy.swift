@@ -18,8 +18,9 @@ import Foundation
 ///
 /// - If the URL of a redirect has no fragment, the session keeps the fragment of the original URL.
 /// - The session ignores a user name and a password in the URL of a redirect.
-/// - If a redirect changes the scheme, host or port, the session removes the secret headers that ``secretHeaders``
-///   describes. The session does not add the headers again if a later redirect leads back to the original origin.
+/// - If a redirect changes the scheme, host or port, the session removes secret headers from the new request. For a
+///   list of these headers, see ``secretHeaders``. The session does not add the headers again if a later redirect leads
+///   back to the original origin.
 public struct RedirectPolicy: Sendable {
     package enum Rule: Sendable {
         case follow
@@ -34,7 +35,7 @@ public struct RedirectPolicy: Sendable {
     public var maximumCount = 10
     /// A Boolean value that indicates whether the session follows redirects from `https` to `http`.
     ///
-    /// The default is `false`. In this case, a redirect from `https` to `http` makes the request fail with
+    /// The default is `false`, which makes a request with such a redirect fail with
     /// ``NetworkError/Code/insecureRedirect``.
     public var allowsDowngrade = false
     /// The names of additional headers that the session removes when a redirect leads to another origin.
@@ -51,7 +52,7 @@ public struct RedirectPolicy: Sendable {
         self.rule = rule
     }
 
-    /// A policy that follows all valid redirects, up to the maximum number.
+    /// A policy that follows at most ``maximumCount`` valid redirects for a request.
     public static let follow = RedirectPolicy(.follow)
     /// A policy that delivers each redirect as the response instead of following it.
     public static let stop = RedirectPolicy(.stop)
@@ -84,7 +85,8 @@ public struct RedirectProposal: Sendable {
     /// A Boolean value that indicates whether the scheme, host or port of the new URL differs from that of the current
     /// URL.
     ///
-    /// If the value is `true`, the session removes the secret headers that ``RedirectPolicy/secretHeaders`` describes.
+    /// If the value is `true`, the session removes secret headers from the new request. For a list of these headers,
+    /// see ``RedirectPolicy/secretHeaders``.
     public let changesOrigin: Bool
 }
 

@@ -40,7 +40,7 @@ extension NetworkError.Code {
     public static let bodyNotAllowed = Self("bodyNotAllowed")
     /// The length of the request body differs from the length that the request specifies.
     public static let bodyLengthMismatch = Self("bodyLengthMismatch")
-    /// A limit in the options or the timeout interval of a `URLRequest` is negative, zero, infinite or NaN.
+    /// A limit in the options, or the timeout interval of a `URLRequest`, is negative, zero, infinite or NaN.
     public static let invalidLimit = Self("invalidLimit")
 }
 
@@ -157,7 +157,7 @@ extension NetworkError.Code {
 extension NetworkError.Code {
     /// The server rejected the credential and, after a refresh, also rejected the new credential.
     ///
-    /// The ``NetworkError/cause`` describes the response.
+    /// The ``NetworkError/cause`` is the error of the last rejected attempt.
     ///
     /// If the body of a response reports that the credential is not valid, your code can throw an error with this code.
     /// Throw the error in an evaluator, a rule of `validate(_:)` or a ``ResponseRules/decodeError`` closure.
@@ -188,7 +188,7 @@ extension NetworkError.Code {
     public static let offlineTooOften = Self("offlineTooOften")
     /// The operation cannot wait for the network, because the maximum number of operations is already waiting.
     public static let tooManyOffline = Self("tooManyOffline")
-    /// The server requested a pause in a `Retry-After` header, and the operation does not wait for its end.
+    /// The server requested a pause in a `Retry-After` header, and the operation does not wait until the pause ends.
     ///
     /// For details, see ``OriginPauses``.
     public static let originPaused = Self("originPaused")

@@ -35,7 +35,7 @@ public struct NetworkError: Error, Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - code: The code that identifies the kind of failure.
-    ///   - phase: The phase in which the request failed. In the phases up to ``Phase/connecting``, the request counts
+    ///   - phase: The phase in which the request failed. In ``Phase/connecting`` and earlier phases, the request counts
     ///     as unsent.
     ///   - message: A message that describes the failure and its solution. The initializer replaces control characters
     ///     and line breaks with spaces, so that text from a server cannot control a terminal or start a new line in a

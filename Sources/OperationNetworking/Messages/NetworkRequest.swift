@@ -347,8 +347,8 @@ public struct TransferOptions: Sendable, Hashable {
 /// A priority that determines the order in which a session sends waiting requests to a host.
 ///
 /// If the number of requests to a host exceeds the session's limit, the session sends requests with a higher priority
-/// first. However, the session eventually sends every request. Over HTTP/2, the priority also determines the weight of
-/// the stream, which a server can use to order its responses.
+/// first. However, requests with a lower priority do not wait indefinitely. Over HTTP/2, the priority also determines
+/// the weight of the stream, which a server can use to order its responses.
 public struct TransferPriority: Sendable, Hashable {
     /// The rank of the priority.
     ///

@@ -263,7 +263,7 @@ extension RetryRule {
 
 /// A key that a server uses to recognize repeated requests and to avoid processing a request twice.
 ///
-/// Requests send the key in the `Idempotency-Key` header. All attempts of an operation send the key of the first
+/// Requests contain the key in the `Idempotency-Key` header. All attempts of an operation send the key of the first
 /// attempt, even if a hook later sets another key. If a hook, an encoder or an endpoint creates the body again for each
 /// attempt, the body should always contain the same bytes, because servers may compare the bodies. An empty string does
 /// not count as a key.

@@ -73,7 +73,7 @@ public struct NetworkEvent: Sendable {
     ///   - operationName: The name of the operation. The default is an empty string.
     ///   - attempt: The number of the attempt. The default is 1.
     ///   - hop: The number of the request within the attempt. The default is 0.
-    ///   - moment: The time of the event according to the operation's clock. The default is the clock's zero.
+    ///   - moment: The time of the event according to the operation's clock. The default is the clock's origin.
     ///   - date: The date and time of the event. The default is the beginning of 1970 in UTC.
     public init(
         _ kind: Kind, operationID: UInt64 = 1, operationName: String = "", attempt: Int = 1, hop: Int = 0,

@@ -51,8 +51,7 @@ extension AnyNetworkOperation {
     /// Removes an observer from the operation.
     ///
     /// After this call, the observer receives at most one more event, which another thread might already be delivering.
-    /// The method can remove an observer that is an object or a ``NetworkLog``. The method finds an object by its
-    /// identity and a log by its output.
+    /// The method can remove an object, or a ``NetworkLog`` if you pass a copy of the log with the same settings.
     public func removeNetworkObserver(_ observer: any NetworkObserver) { networkAttempts.remove(observer) }
 }
 

@@ -146,8 +146,6 @@ extension AnyNetworkOperation {
     ///
     /// The closure replaces the ``uploadProgressHandler``. The operation calls the closure on its callback queue, but
     /// not after a cancellation.
-    ///
-    /// - Parameter body: A closure that receives the operation and the number of sent bytes.
     @discardableResult
     public func onUploadProgress(_ body: @escaping @Sendable (Self, TransferProgress) -> Void) -> Self {
         uploadProgressHandler = { [weak self] progress in
@@ -160,8 +158,6 @@ extension AnyNetworkOperation {
     ///
     /// The closure replaces the ``downloadProgressHandler``. The operation calls the closure on its callback queue, but
     /// not after a cancellation.
-    ///
-    /// - Parameter body: A closure that receives the operation and the number of received bytes.
     @discardableResult
     public func onDownloadProgress(_ body: @escaping @Sendable (Self, TransferProgress) -> Void) -> Self {
         downloadProgressHandler = { [weak self] progress in
@@ -174,8 +170,6 @@ extension AnyNetworkOperation {
     ///
     /// The operation calls the closure on its callback queue, after the handlers and the closures that you added
     /// earlier.
-    ///
-    /// - Parameter body: A closure that receives the operation and its result.
     @discardableResult
     public func onSuccess(_ body: @escaping @Sendable (Self, ResultType) -> Void) -> Self {
         onEnd { outcome in
@@ -187,8 +181,6 @@ extension AnyNetworkOperation {
     ///
     /// The operation calls the closure on its callback queue, after the handlers and the closures that you added
     /// earlier.
-    ///
-    /// - Parameter body: A closure that receives the operation and the error with which it failed.
     @discardableResult
     public func onFailure(_ body: @escaping @Sendable (Self, NetworkError) -> Void) -> Self {
         onEnd { outcome in
@@ -216,8 +208,6 @@ extension AnyNetworkOperation {
     /// The operation calls the closure on its callback queue, after the handlers and the closures that you added
     /// earlier. Keep a reference to the operation until the call. If the operation is deallocated earlier, the closure
     /// is not called.
-    ///
-    /// - Parameter body: A closure that receives the operation and the cause of its cancellation.
     @discardableResult
     public func onCancellation(_ body: @escaping @Sendable (Self, CancellationCause) -> Void) -> Self {
         onEnd { outcome in

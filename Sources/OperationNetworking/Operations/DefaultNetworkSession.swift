@@ -189,7 +189,7 @@ extension NetworkSession {
     ///
     /// Call this method in an override of ``NetworkOperation/createTask(with:using:)->NetworkTask``, on the session
     /// that the override receives. The override can also return a task from another session if the override has not
-    /// called any method of the task. OperationKit discards the responses to other tasks that this method creates.
+    /// called any method of the task. OperationKit discards the response to a task that no operation uses.
     public func makeTask(with request: NetworkRequest) -> any NetworkTask {
         guard let bound = self as? BoundSession else { return UnboundTask(self, request) }
         return bound.isOutdated ? UnboundTask(bound.session, request) : bound.makeBoundTask(with: request)

@@ -285,8 +285,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// The operation calls this method after each call to ``makeRequest()`` and continues with the request that the
     /// method returns. The default implementation returns the request unchanged.
     ///
-    /// If the body is in memory, `request` contains the body, and the method can sign, replace or remove it. If the
-    /// body is a file or a stream, `request` does not contain the body, and the operation sends the original body
+    /// If the body is in memory, `request` contains the body, and the method can sign, replace or remove the body. If
+    /// the body is a file or a stream, `request` does not contain the body, and the operation sends the original body
     /// unless the method sets another body.
     ///
     /// - Parameter request: The request in the form of Foundation.
@@ -538,8 +538,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// A closure that creates the result for a response without a body.
     ///
     /// A response has no body if its status is 204 or 205, if the method of the request is `HEAD`, or if the body has a
-    /// length of 0. The default is `nil`. In this case, the operation evaluates these responses like all other
-    /// responses. When the operation ends, it releases the closure.
+    /// length of 0. The default is `nil`, which makes the operation evaluate these responses like all other responses.
+    /// When the operation ends, it releases the closure.
     ///
     /// The operation calls the closure on the thread on which it evaluates the response.
     public final var emptyResult: (@Sendable () -> ResultType)? {

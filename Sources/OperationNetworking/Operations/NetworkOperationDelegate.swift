@@ -5,9 +5,9 @@ import OperationCore
 
 /// The methods that a network operation calls to notify its delegate of events.
 ///
-/// The operation calls all methods on its callback queue. If the operation is canceled, it calls only
-/// ``networkOperation(_:wasCancelledBecause:)`` from then on. All methods are optional, because they have default
-/// implementations that do nothing. You can use an object as the delegate of many operations.
+/// The operation calls all methods on its callback queue. After a cancellation, the operation calls only
+/// ``networkOperation(_:wasCancelledBecause:)``. All methods are optional, because they have default implementations
+/// that do nothing. You can use an object as the delegate of many operations.
 ///
 /// For an object that is isolated to the main actor, use ``MainActorNetworkOperationDelegate``.
 public protocol NetworkOperationDelegate: AnyObject, Sendable {
@@ -15,14 +15,16 @@ public protocol NetworkOperationDelegate: AnyObject, Sendable {
     ///
     /// - Parameters:
     ///   - operation: The operation that calls the method.
-    ///   - progress: The number of bytes that the session has sent so far, and the total number.
+    ///   - progress: The number of bytes that the session has sent so far, and the size of the request body if it is
+    ///     known.
     func networkOperation(_ operation: any AnyNetworkOperation, didSend progress: TransferProgress)
 
     /// Tells the delegate that the session received a part of the response body.
     ///
     /// - Parameters:
     ///   - operation: The operation that calls the method.
-    ///   - progress: The number of bytes that the session has received so far, and the total number.
+    ///   - progress: The number of bytes that the session has received so far, and the size of the response body if it
+    ///     is known.
     func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress)
 
     /// Tells the delegate that an attempt failed and whether the operation makes another attempt.
@@ -95,22 +97,24 @@ extension NetworkOperationDelegate {
 /// ```
 ///
 /// Set the object as the ``AnyNetworkOperation/mainActorDelegate`` of the operation. All methods are optional, because
-/// they have default implementations that do nothing. If the operation is canceled, it calls only
-/// ``networkOperation(_:wasCancelledBecause:)`` from then on.
+/// they have default implementations that do nothing. After a cancellation, the operation calls only
+/// ``networkOperation(_:wasCancelledBecause:)``.
 @MainActor
 public protocol MainActorNetworkOperationDelegate: AnyObject {
     /// Tells the delegate that the session sent a part of the request body.
     ///
     /// - Parameters:
     ///   - operation: The operation that calls the method.
-    ///   - progress: The number of bytes that the session has sent so far, and the total number.
+    ///   - progress: The number of bytes that the session has sent so far, and the size of the request body if it is
+    ///     known.
     func networkOperation(_ operation: any AnyNetworkOperation, didSend progress: TransferProgress)
 
     /// Tells the delegate that the session received a part of the response body.
     ///
     /// - Parameters:
     ///   - operation: The operation that calls the method.
-    ///   - progress: The number of bytes that the session has received so far, and the total number.
+    ///   - progress: The number of bytes that the session has received so far, and the size of the response body if it
+    ///     is known.
     func networkOperation(_ operation: any AnyNetworkOperation, didReceive progress: TransferProgress)
 
     /// Tells the delegate that an attempt failed and whether the operation makes another attempt.

@@ -29,8 +29,8 @@ import OperationCore
 ///
 /// By default, the time between events is not limited. To limit the time, set ``silence``, or set
 /// ``TransferTimeouts/idle`` to a value other than its default. The sequence then opens a new connection if it receives
-/// no data within that time. A ``CurlSession`` always detects a broken connection after a few minutes with TCP
-/// keep-alive probes.
+/// no data within that time. Even without a limit, a ``CurlSession`` detects a broken connection within a few minutes,
+/// because the session sends TCP keep-alive probes.
 public struct ServerSentEvents: AsyncSequence, Sendable {
     /// The request for the events, to which the sequence adds the `Accept` and `Last-Event-ID` headers.
     public let request: NetworkRequest
@@ -49,8 +49,8 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     /// - Parameters:
     ///   - request: The request for the events.
     ///   - silence: The time without data after which the sequence opens a new connection. Choose a longer time than
-    ///     the interval at which the server sends comments to keep the connection alive. The default is `nil`. In this
-    ///     case, the request's ``TransferTimeouts/idle`` timeout applies, unless it has its default value.
+    ///     the interval at which the server sends comments to keep the connection alive. The default is `nil`, which
+    ///     applies the request's ``TransferTimeouts/idle`` timeout, unless that timeout has its default value.
     ///   - session: The session that sends the requests. The default is ``DefaultNetworkSession/standard``.
     ///   - clock: The clock that measures the waits between connections. The default is the system clock.
     public init(

@@ -39,7 +39,7 @@ public struct Retry: Sendable {
     public var budget: RetryBudget?
     /// The store in which operations share the pauses that servers request.
     ///
-    /// The default is `nil`. In this case, each operation respects only the pauses that its own responses request.
+    /// The default is `nil`, which makes each operation respect only the pauses in its own responses.
     public var originPauses: OriginPauses?
     /// The maximum duration of an attempt, from its preparation until the response is complete.
     ///
@@ -78,8 +78,9 @@ public struct Retry: Sendable {
 
     /// The standard settings, which allow three attempts with the standard policy, backoff and budget.
     ///
-    /// The pause is up to half a second before the second attempt, and up to one second before the third attempt. If
-    /// the server reports that it is overloaded, the pauses can be twice as long. The budget is ``RetryBudget/shared``.
+    /// Without a `Retry-After` header, the pause is up to half a second before the second attempt, and up to one second
+    /// before the third attempt. If the server reports that it is overloaded, the pauses can be twice as long. The
+    /// budget is ``RetryBudget/shared``.
     public static let standard = Retry()
 }
 
@@ -141,7 +142,7 @@ extension AnyNetworkOperation {
 
     /// The key that a server uses to recognize a repeated request of the operation.
     ///
-    /// The default is `nil`. If you set a key, the operation also retries `POST` and `PATCH` requests.
+    /// The default is `nil`. If you set a key, the operation can also retry `POST` and `PATCH` requests.
     public var idempotencyKey: IdempotencyKey? {
         get { networkAttempts.state.withLock { $0.idempotencyKey } }
         set { networkAttempts.state.withLock { $0.idempotencyKey = newValue } }

@@ -11,7 +11,8 @@ import OperationCore
 /// 1. One of the ``rules`` matches the failure.
 /// 2. The HTTP method is one of ``methods``, the request has an `Idempotency-Key` header, or the session sent no part
 ///    of the request.
-/// 3. The number of attempts is less than ``maximumAttempts``, and the next attempt begins within the ``window``.
+/// 3. The number of attempts is less than ``maximumAttempts``, and the next attempt begins within the ``window`` and
+///    before the operation's deadline.
 /// 4. The request body can be sent more than once, or the session has not read it.
 ///
 /// A ``RetryBackoff`` determines the pauses between attempts, and a ``RetryBudget`` limits the total number of retries.
@@ -36,12 +37,12 @@ public struct RetryPolicy: Sendable {
     /// The default is 60 seconds. If the value is `nil`, the time is not limited.
     ///
     /// This duration includes the time spent preparing attempts and calling ``decide``. The duration does not include
-    /// the time during which the operation is suspended or waits for the network or a credential.
+    /// the time during which the operation is suspended or is waiting for the network or a credential.
     public var window: Duration? = .seconds(60)
     /// The HTTP methods of the requests that a server can safely process twice.
     ///
-    /// The default is `GET`, `HEAD`, `OPTIONS`, `TRACE`, `PUT` and `DELETE`. If the value is `nil`, all methods are
-    /// safe.
+    /// The default is `GET`, `HEAD`, `OPTIONS`, `TRACE`, `PUT` and `DELETE`. If the value is `nil`, all methods count
+    /// as safe.
     public var methods: Set<String>? = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]
     /// The rules that identify the failures after which an operation sends its request again.
     ///
@@ -54,8 +55,8 @@ public struct RetryPolicy: Sendable {
     public var longestRetryAfter: Duration = .seconds(60)
     /// A closure that decides whether the operation makes another attempt after a failed attempt.
     ///
-    /// The default is `nil`. In this case, only the other properties of the policy determine the decision. The
-    /// operation calls the closure after each failed attempt, except in these cases:
+    /// The default is `nil`, which leaves the decision to the other properties of the policy. The operation calls the
+    /// closure after each failed attempt, except in these cases:
     ///
     /// - The program canceled the operation, or the session is closed or unavailable.
     /// - The ``window`` ended while the operation prepared the next attempt.
@@ -144,7 +145,7 @@ public struct RetryBackoff: Sendable, Hashable {
         RetryBackoff(base: pause, longest: pause, jitter: jitter, growth: .constant)
     }
 
-    /// Creates a backoff whose pauses increase by `base` after each attempt.
+    /// Creates a backoff whose pauses, without jitter, increase by `base` after each attempt up to `longest`.
     ///
     /// - Parameters:
     ///   - base: The pause after the first attempt, without jitter.
@@ -156,7 +157,8 @@ public struct RetryBackoff: Sendable, Hashable {
         RetryBackoff(base: base, longest: longest, jitter: jitter, growth: .linear)
     }
 
-    /// Creates a backoff whose pauses increase by the factor `multiplier` after each attempt.
+    /// Creates a backoff whose pauses, without jitter, increase by the factor `multiplier` after each attempt up to
+    /// `longest`.
     ///
     /// - Parameters:
     ///
@@ -173,12 +175,13 @@ public struct RetryBackoff: Sendable, Hashable {
             growth: .exponential(multiplier: multiplier >= 1 ? multiplier : 1))
     }
 
-    /// A backoff that begins with half a second and doubles after each attempt, up to 20 seconds.
+    /// A backoff whose upper bound is half a second at first, and doubles after each attempt until it reaches 20
+    /// seconds.
     ///
-    /// The jitter is ``RetryJitter/full``, so each pause is a random time between zero and that value.
+    /// Each pause is a random time between zero and this bound, because the jitter is ``RetryJitter/full``.
     public static let standard = exponential(from: .milliseconds(500))
 
-    /// A backoff that begins with one second, for servers that report that they are overloaded.
+    /// A backoff like ``standard`` whose upper bound is one second at first, for servers that report an overload.
     public static let throttled = exponential(from: .seconds(1))
 
     /// Returns the pause after a failed attempt.
@@ -234,11 +237,11 @@ public struct RetryJitter: Sendable, Hashable {
 
     /// A kind of jitter that does not vary the pauses, which is useful in tests.
     public static let none = RetryJitter(kind: .none)
-    /// A kind of jitter that selects a random pause between zero and the full pause.
+    /// A kind of jitter that selects a random time between zero and the pause without jitter.
     ///
     /// Under load, this jitter results in the fewest requests.
     public static let full = RetryJitter(kind: .full)
-    /// A kind of jitter that selects a random pause between half of the pause and the full pause.
+    /// A kind of jitter that selects a random time between 50 and 100 percent of the pause without jitter.
     public static let equal = RetryJitter(kind: .equal)
     /// A kind of jitter that selects a random pause between the first pause and three times the previous pause.
     ///
@@ -261,8 +264,8 @@ public struct RetryJitter: Sendable, Hashable {
 ///
 /// A budget has a separate allowance for each origin, which consists of a scheme, a host and a port. By default, ten
 /// first attempts within ten seconds allow two retries. In addition, the allowance includes a reserve of ten retries,
-/// which increases by one retry per second. If the allowance is used up, an operation fails with the error of its last
-/// attempt.
+/// and the budget refills a used reserve by one retry per second. If the allowance is used up, an operation fails with
+/// the error of its last attempt.
 ///
 /// Store your own budget where all operations can use it, because a separate budget for each operation does not limit
 /// the total number of retries. After an hour without requests to an origin, the budget may reset the allowance for

@@ -21,7 +21,7 @@ public protocol NetworkSession: AnyObject, Sendable {
 /// A task that sends one request through a ``NetworkSession`` and receives the response.
 ///
 /// You can call each method on any thread and at any time, including from a method of the receiver. The methods do not
-/// block. After the task ends, they have no effect. If you release a task, it continues.
+/// block. After the task ends, the methods have no effect. If you release a task, it continues.
 ///
 /// The owner of a task can pause both directions of the transfer with `suspend()` and `resume()`. Independently, the
 /// receiver can pause the delivery of received bytes with `hold()` and `proceed()`. The task delivers bytes only if
@@ -78,8 +78,8 @@ public protocol NetworkReceiver: AnyObject, Sendable {
 
     /// Tells the receiver that bytes of the response body have arrived.
     ///
-    /// If ``TransferOptions/decodesContent`` is `true`, the session has decompressed the bytes. The buffer is valid
-    /// only during the call.
+    /// If ``ResponseHead/isDecoded`` is `true` for the response, the session has decompressed the bytes. The buffer is
+    /// valid only during the call.
     ///
     /// - Parameters:
     ///   - task: The task that sends the event.

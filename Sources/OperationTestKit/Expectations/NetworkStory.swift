@@ -8,9 +8,9 @@ extension AnyNetworkOperation {
     /// A one-line description of the operation's attempts, such as `503 → 1 s → connectionLost → 2 s → success`.
     ///
     /// An attempt that failed because of its response status appears as the status code. Any other failed attempt
-    /// appears as the error code. The pause or wait after the attempt follows. At the end, the text contains the
-    /// outcome of the operation, or `…` if the operation is still in progress. In a test, compare the description with
-    /// the expected text, so that a failure shows both:
+    /// appears as the error code. After each attempt, the text contains the pause or wait that followed. At the end,
+    /// the text contains the outcome of the operation, or `…` if the operation is still in progress. In a test, compare
+    /// the description with the expected text, so that a failure shows both:
     ///
     /// ```swift
     /// import OperationNetworking
@@ -48,7 +48,8 @@ extension AnyNetworkOperation {
     ///   - expected: The attempts that the operation must have made, in order.
     ///   - fileID: The source file that the error reports. The default is the caller's file.
     ///   - line: The source line that the error reports. The default is the caller's line.
-    /// - Throws: An ``UnmetExpectation`` that describes the first difference if the attempts differ.
+    /// - Throws: An ``UnmetExpectation`` that describes the first difference if the attempts differ from the expected
+    ///   attempts.
     public func expectAttempts(
         _ expected: ExpectedAttempt..., fileID: String = #fileID, line: Int = #line
     ) throws(UnmetExpectation) {

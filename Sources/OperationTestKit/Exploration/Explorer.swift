@@ -351,8 +351,8 @@ extension Explorer {
 
 /// A schedule that determines which actor of an ``Explorer`` performs each step.
 ///
-/// A schedule contains a seed and, optionally, a list of turns. A failed exploration prints its schedule, such as
-/// `4711` or `4711:0,1,0`. To reproduce the failure, pass the schedule to ``Explorer/replay(_:_:)``.
+/// A schedule contains a seed and, optionally, a list of turns. The error of a failed exploration contains a schedule,
+/// such as `4711` or `4711:0,1,0`. To reproduce the failure, pass the schedule to ``Explorer/replay(_:_:)``.
 ///
 /// Each turn is the index of an actor, in the order in which the scenario adds the actors. If that actor cannot perform
 /// a step, the turn goes to the first actor that can.
@@ -406,7 +406,7 @@ extension ExplorerSchedule: LosslessStringConvertible, ExpressibleByStringLitera
     }
 }
 
-/// An error that describes a failed round of an exploration and a short schedule that reproduces the failure.
+/// An error that describes a failed round of an exploration and contains a short schedule that reproduces the failure.
 ///
 /// ```
 /// The token of the last user is still there.
@@ -424,7 +424,7 @@ public struct ExplorationFailure: Error, Sendable {
     package let rounds: Int
     /// The schedule of the round that failed.
     package let met: ExplorerSchedule
-    /// A schedule that fails in the same way, with as few changes between actors as possible.
+    /// A schedule that fails in the same way, with as few changes between actors as the explorer could find.
     public let shortest: ExplorerSchedule
     /// The names of the actors in the order in which the shortest schedule runs their steps.
     ///

@@ -133,7 +133,7 @@ public final class LoopbackServer: Sendable {
         route(method, path) { _ in turns.next() }
     }
 
-    /// Sets a response that begins before the request body has arrived, for requests with a given method and path.
+    /// Sets a response that can begin before the request body has arrived, for requests with a given method and path.
     ///
     /// The server calls the closure as soon as it has received the headers of a request. The server reads the body
     /// while it responds. To wait for the body, use a step such as ``LoopbackStep/awaitBody``.
@@ -148,7 +148,8 @@ public final class LoopbackServer: Sendable {
         routes.change { $0.add(method, path, early: true, answer) }
     }
 
-    /// Sets a response that begins before the request body has arrived, for requests with a given path and any method.
+    /// Sets a response that can begin before the request body has arrived, for requests with a given path and any
+    /// method.
     ///
     /// The server calls the closure as soon as it has received the headers of a request.
     ///

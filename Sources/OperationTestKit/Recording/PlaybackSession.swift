@@ -317,8 +317,8 @@ public struct PlaybackRules: Sendable, Hashable {
     public var comparesBody = true
     /// The names of headers whose values must be equal, such as `Range` or `Accept-Language`.
     ///
-    /// The default is an empty set. Because the recording does not contain secrets, the session cannot compare secret
-    /// values.
+    /// The default is an empty set. By default, the recording does not contain secrets, so the session cannot compare
+    /// secret values.
     public var comparedHeaders: Set<String> = []
 
     /// Creates rules that compare the method, the URL and the body.

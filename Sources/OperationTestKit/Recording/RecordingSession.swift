@@ -23,8 +23,9 @@ import OperationNetworking
 /// ```
 ///
 /// The recording contains one exchange for each task of the underlying session. If the underlying session follows
-/// redirects, a redirected request is one exchange. To record each request separately, create the exchange session over
-/// the recording session: `ExchangeSession(over: RecordingSession(over: DefaultNetworkSession.platformTransport))`.
+/// redirects, a request and its redirects are one exchange. To record each request separately, create the exchange
+/// session over the recording session:
+/// `ExchangeSession(over: RecordingSession(over: DefaultNetworkSession.platformTransport))`.
 ///
 /// The session replaces secrets that it recognizes by their names in headers, cookies, queries, fragments, JSON and
 /// forms. A secret string becomes `***` and a secret number becomes 0, so that values keep their types. In JSON
@@ -33,10 +34,10 @@ import OperationNetworking
 /// paths, other bodies or other text, so examine the file before you share it.
 ///
 /// The session keeps the bodies of all exchanges in memory. If a body exceeds the body limit, the recording contains
-/// only the length and the checksum of the body. The same applies to a body that cannot be searched for secrets,
-/// because it is compressed or does not match its content type. With `redaction: .none`, the recording contains the
-/// bytes of these unsearchable bodies. During playback, the checksum of a request body must match, and a request fails
-/// if the recording omits its response body.
+/// only the length and the checksum of the body. The recording also contains only these values if the body cannot be
+/// searched for secrets, because it is compressed or does not match its content type. With `redaction: .none`, the
+/// recording contains the bytes of these unsearchable bodies. During playback, the checksum of a request body must
+/// match, and a request fails if the recording omits its response body.
 ///
 /// If a request sends a file, the session keeps the file open until it has read the file for the recording. The session
 /// does not record times, metrics or informational responses.

@@ -39,7 +39,7 @@ public final class StubSession: NetworkSession {
     private let state = Locked(State())
     private let seen = EventRecorder<StubRequest>()
 
-    /// Creates a session without routes, which responds to all requests with the status code 404.
+    /// Creates a session that responds to all requests with the status code 404 until you add routes.
     ///
     /// - Parameter clock: The clock that measures the delays in responses. The default is the system clock.
     public convenience init(clock: any OperationClock = .system) {

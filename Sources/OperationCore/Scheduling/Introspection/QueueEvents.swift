@@ -45,7 +45,7 @@ private final class QueueSubscription: Sendable {
     }
 }
 
-/// An event that describes a change to a queue.
+/// A numbered change to a queue or to one of its entries.
 public struct QueueEvent: Sendable, CustomStringConvertible {
     /// A change to a queue or to one of its entries.
     ///
@@ -59,10 +59,9 @@ public struct QueueEvent: Sendable, CustomStringConvertible {
         case moved(QueueEntry, QueueEntry.State)
         /// The queue began to run an entry.
         case started(QueueEntry)
-        /// A running entry released its slot while it waits, for example for a network connection or before another
-        /// attempt.
+        /// A running entry released its slot and waits, for example for a network connection or before another attempt.
         ///
-        /// If the entry then waits for another reason, the sequence contains this change again.
+        /// If the reason for the wait changes, the queue reports this change again.
         case rested(QueueEntry, WaitReason)
         /// A running entry that waited has a slot again and resumes its work.
         case wentOn(QueueEntry)

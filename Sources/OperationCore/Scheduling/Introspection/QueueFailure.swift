@@ -152,7 +152,7 @@ extension QueueManager {
         }
     }
 
-    /// The maximum number of failures in the queue's list.
+    /// The maximum number of ``failures`` that the queue keeps.
     ///
     /// The default is 1,000. If the value is 0, the queue keeps no failures.
     public var failureLimit: Int {
@@ -165,7 +165,7 @@ extension QueueManager {
     /// The number of failures that the queue removed because the list exceeded its limit.
     package var forgottenFailureCount: Int { engine.state.withLock { $0.failures.forgottenCount } }
 
-    /// Removes all failures from the queue's list.
+    /// Removes all ``failures`` from the queue.
     public func removeAllFailures() {
         engine.state.release { $0.failures.removeAll() }
     }

@@ -34,11 +34,11 @@ extension QueueManager {
     /// ```
     ///
     /// The sequence contains the events in the order of the changes and numbers them without gaps. You can apply events
-    /// to a snapshot with ``QueueSnapshot/apply(_:)``. If a reader is too slow, the reader receives the number of missed
-    /// events and a new snapshot. The next events follow that snapshot.
+    /// to a snapshot with ``QueueSnapshot/apply(_:)``. If a reader is too slow, the reader receives the number of
+    /// missed events and a new snapshot. The next events follow this snapshot.
     ///
-    /// Neither the sequence nor an iterator keeps the queue alive. A loop over the sequence ends when the queue is freed
-    /// and all of its entries have ended, or when the loop's task is canceled.
+    /// Neither the sequence nor an iterator keeps the queue alive. A loop over the sequence ends when the queue is
+    /// freed and all of its entries have ended, or when the loop's task is canceled.
     public var events: some AsyncSequence<QueueUpdate, Never> & Sendable { events(keeping: 1024) }
 
     /// Returns an asynchronous sequence that begins with the current state of the queue and continues with its changes.

@@ -49,7 +49,7 @@ public struct QueueRun: Sendable, Identifiable {
     public package(set) var lane: Int?
     /// The identifiers of the recorded entries that this entry waited for.
     public package(set) var dependencies: [QueueRun.ID] = []
-    /// The identity of the object, which another object may get after the end of this one.
+    /// The identifier of the object, which a new object can get after this object is freed.
     package var object: ObjectIdentifier?
 
     package init(id: Int, name: String, added: OperationInstant) {
@@ -64,8 +64,8 @@ public struct QueueRun: Sendable, Identifiable {
         return started.duration(to: ended)
     }
 
-    /// The duration for which the handler waited on the callback queue before it was called, or `nil` if no handler was
-    /// called.
+    /// The duration for which the operation's handler waited on the callback queue before the call, or `nil` if no
+    /// handler was called.
     public var handlerDelay: Duration? {
         guard let handlerEnqueued, let handlerBegan else { return nil }
         return handlerEnqueued.duration(to: handlerBegan)

@@ -46,7 +46,7 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
     /// A description with the name and the counts of the queue.
     public var description: String { "queue \(queue): \(counts)\(isSuspended ? "; suspended" : "")" }
 
-    /// Applies the change that an event describes to the snapshot.
+    /// Applies the change of an event to the snapshot.
     ///
     /// If the event occurred before the snapshot was created, the method has no effect.
     ///

@@ -20,7 +20,7 @@ import OperationCore
 /// process crashes while the cache writes a response, the response is missing afterward, but the cache never returns a
 /// damaged response. The cache reads and writes bodies in chunks, so that a large body is never in memory as a whole.
 ///
-/// Only the owner of the files can read them. If another user owns the folder or can write to it, the cache does not
+/// Other users cannot read the cached responses. If another user owns the folder or can write to it, the cache does not
 /// use the folder and stores no responses. OperationKit reports this problem with the notice
 /// `OperationNotice.Kind.untrustedFile`.
 public final class HTTPCache: Sendable {

@@ -111,8 +111,8 @@ public struct Challenge: Hashable, Sendable {
     /// The comparison of names is not case-sensitive.
     public subscript(name: String) -> String? { parameters[name.asciiLowercased] }
 
-    /// The value of the `realm` parameter, which names a protected area of the server, or an empty string if it is
-    /// missing.
+    /// The value of the `realm` parameter, which names a protected area of the server, or an empty string if the
+    /// challenge has no such parameter.
     public var realm: String { self["realm"] ?? "" }
 
     /// Returns the challenges in the values of `WWW-Authenticate` headers (RFC 9110, section 11.6.1).

@@ -116,8 +116,8 @@ public struct FormEncoder: Sendable {
 
     /// Returns the properties of a value as a URL-encoded form.
     ///
-    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the encoder cannot encode the
-    ///   value.
+    /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the encoder cannot encode
+    ///   the value.
     public func encode(_ value: some Encodable) throws(NetworkError) -> String {
         do {
             return try text(of: value)

@@ -31,8 +31,7 @@ public struct MultipartForm: Sendable {
 
     /// Creates an empty form.
     ///
-    /// - Parameter boundary: The text that separates the parts. The default is `nil`. In this case, the form creates a
-    ///   random boundary.
+    /// - Parameter boundary: The text that separates the parts. The default is `nil`, which creates a random boundary.
     public init(boundary: String? = nil) {
         self.boundary = boundary ?? Self.newBoundary()
     }
@@ -51,7 +50,7 @@ public struct MultipartForm: Sendable {
     /// - Parameters:
     ///   - name: The name of the field.
     ///   - data: The data to send.
-    ///   - fileName: The name of the file. The default is `nil`. In this case, the part is a field and not a file.
+    ///   - fileName: The name of the file. The default is `nil`, which adds a field instead of a file.
     ///   - contentType: The content type of the part. By default, the extension of the file name determines the type.
     public mutating func add(_ name: String, _ data: Data, fileName: String? = nil, contentType: String? = nil) {
         add(Part(name: name, fileName: fileName, contentType: contentType, body: .data(data)))

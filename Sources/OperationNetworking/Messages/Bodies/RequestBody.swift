@@ -6,9 +6,8 @@ import OperationCore
 
 /// The body of a request, which can be data, a file, a form or a stream.
 ///
-/// A body describes where its bytes come from. The session opens a file or a stream only when it sends the bytes. If
-/// the session sends a request again, for example after a redirect, it reads the body again. A body with a
-/// ``canBeSentAgain`` value of `false` can be sent only once.
+/// The session opens the file or the stream of a body only when the session sends the body. If the session sends a
+/// request again, for example after a redirect, it reads the body again.
 public struct RequestBody: Sendable {
     package enum Source: Sendable {
         case none

@@ -273,7 +273,7 @@ extension NetworkAttempts {
 extension NetworkAttempts {
     private var attemptTimeout: Duration? { policies?.retry?.attemptTimeout }
 
-    /// Stops the time limit, because the attempt is over or waits for something else than the server.
+    /// Stops the time limit, because the attempt is over or is waiting for something other than the server.
     ///
     /// The time limit starts from scratch with the next preparation.
     func stopTime() {
@@ -424,7 +424,7 @@ package struct AttemptTime: Sendable, Equatable {
         if left != nil, since == nil { since = now }
     }
 
-    /// Removes the limit, because the attempt is over or waits for something else.
+    /// Removes the limit, because the attempt is over or is waiting for something other than the server.
     package mutating func stop() { (left, since) = (nil, nil) }
 }
 

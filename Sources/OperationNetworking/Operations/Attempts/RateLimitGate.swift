@@ -8,8 +8,8 @@ import Synchronization
 /// A gate that holds the requests of one operation until their rate limit has a token.
 ///
 /// The operation releases its slot in the meantime. A request that follows from the operation's request, such as a
-/// redirect, waits in the exchange instead. The same is true for a request that a cache of the session may answer,
-/// because a cached response takes no token.
+/// redirect, waits in the exchange instead. A request that a cache of the session may answer also waits in the
+/// exchange, because a cached response takes no token.
 final class RateLimitGate: AttemptPolicy {
     private struct State {
         /// The token for the next request.
@@ -150,10 +150,11 @@ extension WaitReason {
 
 // Options to set before the start.
 extension AnyNetworkOperation {
-    /// The rate limit that all operations with the same ``RateLimit`` object share.
+    /// The limit on the number of requests that the operation sends in a period of time.
     ///
-    /// The default is `nil`. In this case, only the session's limit applies, if the session has one. Set this property
-    /// before the operation starts. To limit all operations of a service, set ``NetworkBase/rateLimit``.
+    /// The default is `nil`, which applies only the session's limit, if the session has one. Operations with the same
+    /// ``RateLimit`` object share the limit. Set this property before the operation starts. To limit all operations of
+    /// a service, set ``NetworkBase/rateLimit``.
     public var rateLimit: RateLimit? {
         get { networkAttempts.policies?.rate?.limit }
         set {

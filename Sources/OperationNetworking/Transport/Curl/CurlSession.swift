@@ -79,10 +79,10 @@
         public struct Configuration: Sendable {
             /// The maximum number of connections to a destination.
             ///
-            /// The default is 6. This value also limits the number of concurrent HTTP/1 requests. A destination is
-            /// usually the host and port of a URL. For a request through a proxy without TLS, the destination is the
-            /// proxy. If you set ``addressOverrides`` or ``unixSocketPath``, the destination is the address or the
-            /// socket that you specify.
+            /// The default is 6. This value also limits the number of concurrent HTTP/1 requests to the destination. A
+            /// destination is usually the host and port of a URL. For a request through a proxy without TLS, the
+            /// destination is the proxy. If you set ``addressOverrides`` or ``unixSocketPath``, the destination is the
+            /// address or the socket that you specify.
             public var maximumConnectionsPerHost = 6
             /// The maximum number of connections of the session, including idle connections.
             ///
@@ -198,8 +198,8 @@
     extension CurlSession {
         /// The TLS settings of a session, such as the certificates that it trusts and its client certificate.
         ///
-        /// You cannot disable certificate evaluation. To connect to a server with your own certificate, set ``trust``
-        /// to its certificate authority.
+        /// You cannot disable certificate evaluation. To connect to a server whose certificate you issued, set
+        /// ``trust`` to your certificate authority.
         public struct TLS: Sendable, Hashable {
             /// The source of the certificates that a session trusts.
             ///
