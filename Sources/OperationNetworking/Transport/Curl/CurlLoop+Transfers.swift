@@ -72,7 +72,7 @@
             guard let transfer = task.confined.transfer else { return }
             task.confined.transfer = nil
             if !isComplete { transfer.handle.forbidsReuse = true }
-            cancelCheck(of: transfer)
+            deadlines.remove(transfer.number)
             if transfer.isLookingUp, !transfer.isDone {
                 // The transfer keeps its slot, so that the number of lookup threads stays within its limit.
                 transfer.outlivesTask()
@@ -145,21 +145,13 @@
         ///
         /// A later time is noticed at the scheduled check.
         func rearm(_ transfer: CurlTransfer) {
-            guard let due = transfer.deadlines.next else { return cancelCheck(of: transfer) }
-            guard due < transfer.nextCheck?.due ?? .max else { return }
-            cancelCheck(of: transfer)
-            transfer.nextCheck = (due, checks.insert(transfer.number, due: OperationInstant(offset: .nanoseconds(due))))
-        }
-
-        private func cancelCheck(of transfer: CurlTransfer) {
-            if let check = exchange(&transfer.nextCheck, with: nil) { _ = checks.remove(check.name) }
+            guard let due = transfer.deadlines.next else { return deadlines.remove(transfer.number) }
+            if due < deadlines.due(transfer.number) ?? .max { deadlines.set(transfer.number, due: due) }
         }
 
         /// Checks a transfer at its scheduled time.
-        func check(_ number: Int) {
-            guard let transfer = transfers[number] else { return }
-            transfer.nextCheck = nil
-            guard let task = transfer.task else { return }
+        func lookAtDeadline(_ number: Int) {
+            guard let transfer = transfers[number], let task = transfer.task else { return }
             // The task may have been paused a moment ago.
             transfer.followPauses()
             if transfer.deadlines.isSeeking, !transfer.deadlines.isPaused {

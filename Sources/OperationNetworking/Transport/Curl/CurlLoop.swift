@@ -26,8 +26,8 @@
         var delicateCount = 0
         /// The number of rounds in succession in which sockets were only ready for writing, and nothing was sent.
         var fruitlessRounds = 0
-        /// The numbers of the transfers whose time limits must be checked.
-        var checks = TimerHeap<Int>()
+        /// The times at which transfers must be checked, by their numbers.
+        var deadlines = DeadlineHeap()
         var transfers = NumberedPool<CurlTransfer>()
         var tasks = CurlSessionList()
         /// The time at which libcurl wants to be called.
@@ -108,7 +108,7 @@
         private func doDueWork() -> Bool {
             now = engine.now
             catchUpIfLate()
-            while let number = checks.popDue(at: OperationInstant(offset: .nanoseconds(now))) { check(number) }
+            while let number = deadlines.popDue(at: now) { lookAtDeadline(number) }
             if let due = curlDue, due <= now {
                 curlDue = nil
                 multi?.actOnTime()
@@ -125,7 +125,7 @@
         /// The machine may be busy, the process may have been stopped, or a receiver may have taken long. Data that
         /// arrived in the meantime counts before the time limits.
         private func catchUpIfLate() {
-            let isOverdue = checks.nextDue.map { $0 <= OperationInstant(offset: .nanoseconds(now)) } ?? false
+            let isOverdue = deadlines.nextDue.map { $0 <= now } ?? false
             let isLate = curlDue.map { $0 + Self.lateness <= now } ?? false
             guard isOverdue || isLate else { return }
             // One wait returns a limited number of sockets, and the next wait returns the others first. The number of
@@ -177,7 +177,7 @@
 
         /// The time in milliseconds to wait for events, which ends when the next work is due.
         private var pollTimeout: Int32 {
-            let due = min(curlDue ?? .max, checks.nextDue?.offset.saturatedNanoseconds ?? .max, idleness.due ?? .max)
+            let due = min(curlDue ?? .max, deadlines.nextDue ?? .max, idleness.due ?? .max)
             guard due < .max else { return -1 }
             // The time is rounded up, because the loop must not wake too early.
             return Int32(min(max((due - engine.now + 999_999) / 1_000_000, 0), 3_600_000))

@@ -19,8 +19,6 @@
         /// The failure on our side, which takes precedence over the result of libcurl.
         private(set) var problem: NetworkError?
         var deadlines = TransferDeadlines(.none, now: 0)
-        /// The next scheduled check of the deadlines, with its name in the heap of the loop.
-        var nextCheck: (due: Int64, name: UInt64)?
         var parser = ResponseHeadParser()
         var intake = BodyIntake()
         var outlet = BodyOutlet(.none)
