@@ -49,7 +49,7 @@ public final class LiveObjects: Sendable {
     /// The method blocks the current thread.
     ///
     /// - Parameter limit: The maximum time to wait. The default is 30 seconds.
-    @available(*, noasync, message: "This method blocks the thread. Call it inside TestThread.run.")
+    @available(*, noasync, message: "This method blocks the thread. Call it in synchronous code or on your own thread.")
     public func countAtRest(limit: Duration = .seconds(30)) -> Int {
         let start = ContinuousClock.now
         while count > 0, start.duration(to: .now) < limit { sched_yield() }

@@ -3,16 +3,16 @@
 
 import Foundation
 
-/// An operation that shares one execution of its work with other operations.
+/// An operation that shares one run of its work with other operations.
 ///
 /// To get a shared operation, call ``SharedOperations/operation(for:make:)``. Each shared operation has its own
-/// handlers, callback queue, timeout and owner. If you cancel one of the operations that share an execution, the
-/// execution continues for the others. If you cancel all of them, OperationKit cancels the execution. In this case, the
-/// operation that you canceled last ends only when the work has ended.
+/// handlers, callback queue, timeout and owner. If you cancel one of the operations that share a run, the run continues
+/// for the others. If you cancel all of them, OperationKit cancels the run. In this case, the operation that you
+/// canceled last ends only when the work has ended.
 ///
-/// When a shared operation starts, it joins the execution. The operation ends with the outcome of the execution. While
-/// the operation waits for work that executes elsewhere or has not begun, it occupies no slot in a ``QueueManager``. In
-/// an `OperationQueue`, the operation keeps its slot. If the work executes in the slot of a shared operation, this
+/// When a shared operation starts, it joins the run. The operation ends with the outcome of the run. While the
+/// operation waits for work that executes elsewhere or has not begun, it occupies no slot in a ``QueueManager``. In an
+/// `OperationQueue`, the operation keeps its slot. If the work executes in the slot of a shared operation, this
 /// operation keeps the slot until the work has ended, even if you cancel the operation. The work and the operations
 /// that share it keep each other alive until the work ends.
 package final class SharedOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
@@ -63,7 +63,7 @@ package final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asy
 
     override var sharedRun: ManagedOperation? { work.withLock { $0.share }?.run(self) }
 
-    /// Joins the execution for the key, or begins an execution if there is none.
+    /// Joins the run for the key, or begins a run if there is none.
     package override func main() {
         let share = work.withLock { work -> Share? in
             guard let share = work.share else { return nil }
@@ -180,7 +180,7 @@ enum ShareDeparture {
 
 /// Options that determine where ``SharedOperations`` executes work and how long it keeps results.
 package struct SharingOptions: Sendable {
-    /// The duration for which the result of a successful execution is kept for operations that start later.
+    /// The duration for which the result of a successful run is kept for operations that start later.
     ///
     /// The default is zero, which keeps no results.
     package var timeToLive: Duration = .zero

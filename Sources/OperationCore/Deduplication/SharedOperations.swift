@@ -8,7 +8,7 @@ import Foundation
 /// Suppose that five cells in a list need the same picture, and each cell begins a download. If the cells instead added
 /// handlers to one download, it would be unclear which cell may cancel the download, which callback queue applies, and
 /// which result a late cell receives. With this class, each cell has its own operation, and the operations share one
-/// execution:
+/// run:
 ///
 /// ```swift
 /// let pictures = SharedOperations<String, Int, any Error>()
@@ -22,12 +22,12 @@ import Foundation
 ///
 /// The operations for a key follow these rules:
 ///
-/// - The execution begins when the first operation is started. All operations that share the execution end with its
-///   outcome.
-/// - If you cancel one of the operations, the execution continues for the others. If you cancel all of them,
-///   OperationKit cancels the execution.
-/// - An operation that is started after the execution has ended begins another execution, unless the result is kept
-///   (see `timeToLive` in ``init(timeToLive:clock:)``). Errors and cancellations are never kept.
+/// - The run, which is the operation that does the work, begins when the first operation is started. All operations
+///   that share the run end with its outcome.
+/// - If you cancel one of the operations, the run continues for the others. If you cancel all of them, OperationKit
+///   cancels the run.
+/// - An operation that is started after the run has ended begins another run, unless the result is kept (see
+///   `timeToLive` in ``init(timeToLive:clock:)``). Errors and cancellations are never kept.
 public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendable, ErrorType: Error>: Sendable {
     typealias Table = FlightTable<Key, SharedOperation<ResultType, ErrorType>, TypedOperation<ResultType, ErrorType>>
 
@@ -41,8 +41,8 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     /// the work, the operation occupies no slot in a ``QueueManager``.
     ///
     /// - Parameters:
-    ///   - timeToLive: The duration for which the result of a successful execution is kept for later operations. The
-    ///     default is zero, which keeps no results.
+    ///   - timeToLive: The duration for which the result of a successful run is kept for later operations. The default
+    ///     is zero, which keeps no results.
     ///   - clock: The clock that measures `timeToLive`. The default is the system's monotonic clock.
     public convenience init(timeToLive: Duration = .zero, clock: any OperationClock = .system) {
         self.init(SharingOptions(timeToLive: timeToLive, clock: clock))
@@ -54,8 +54,8 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     ///
     /// - Parameters:
     ///   - queue: The queue in which the work executes.
-    ///   - timeToLive: The duration for which the result of a successful execution is kept for later operations. The
-    ///     default is zero, which keeps no results.
+    ///   - timeToLive: The duration for which the result of a successful run is kept for later operations. The default
+    ///     is zero, which keeps no results.
     ///   - clock: The clock that measures `timeToLive`. The default is the system's monotonic clock.
     public convenience init(
         on queue: QueueManager, timeToLive: Duration = .zero, clock: any OperationClock = .system
@@ -70,8 +70,8 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     ///
     /// - Parameters:
     ///   - queue: The queue in which the work executes.
-    ///   - timeToLive: The duration for which the result of a successful execution is kept for later operations. The
-    ///     default is zero, which keeps no results.
+    ///   - timeToLive: The duration for which the result of a successful run is kept for later operations. The default
+    ///     is zero, which keeps no results.
     ///   - clock: The clock that measures `timeToLive`. The default is the system's monotonic clock.
     public convenience init(
         on queue: OperationQueue, timeToLive: Duration = .zero, clock: any OperationClock = .system
@@ -87,10 +87,9 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
         for timer in table.withLock({ $0.forgetAll() }) { timer.cancel() }
     }
 
-    /// Returns an operation that shares one execution with the other operations for the same key.
+    /// Returns an operation that shares one run with the other operations for the same key.
     ///
-    /// When the operation starts, it joins the execution for the key. If there is no execution, the operation begins
-    /// one.
+    /// When the operation starts, it joins the run for the key. If there is no run, the operation begins one.
     ///
     /// - Parameters:
     ///   - key: The key of the work. OperationKit holds a lock while it calls the key's `==` and `hash(into:)` methods,
@@ -108,7 +107,7 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
                 run: { [self] participant in apply { $0.run(of: participant, key) } }))
     }
 
-    /// Releases the result that is kept for a key, so that the next operation for the key begins another execution.
+    /// Releases the result that is kept for a key, so that the next operation for the key begins another run.
     public func forget(_ key: Key) {
         apply { $0.forget(key) }?.cancel()
     }

@@ -24,10 +24,10 @@ public struct DependencyRule<ErrorType: Error>: Sendable {
     ///
     /// The body of the operation does not run.
     ///
-    /// The closure is called on the thread on which the dependency ended. OperationKit first releases all operations
-    /// that depend on the dependency without a rule. Then OperationKit releases the other dependents one after another.
-    /// In the closure, do not wait for an operation that has a rule for the dependency or receives its result, because
-    /// the wait might never end.
+    /// The closure is called on the thread on which the dependency ended. After the dependency has ended, OperationKit
+    /// first notifies the dependents without a rule, including dependents with ``runAnyway``. Then OperationKit
+    /// notifies the other dependents one after another. In the closure, do not wait for an operation that has a rule
+    /// for the dependency or receives its result, because the wait might never end.
     ///
     /// - Parameter makeError: A closure that receives the error of the dependency or the cause of its cancellation, and
     ///   returns the error with which this operation fails.

@@ -27,8 +27,8 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         public let description: String
         /// A Boolean value that indicates whether a correct program can cause a notice of this kind.
         ///
-        /// A harmless notice reports a cancellation just before a result, a limitation of the system, or unusual but
-        /// valid input. Tests can ignore harmless notices.
+        /// A harmless notice reports one of the following: a result that arrived after the operation was canceled, a
+        /// limitation of the system, or input that is unusual but valid. Tests can ignore harmless notices.
         public let isHarmless: Bool
 
         private init(_ name: String, isHarmless: Bool = false) {

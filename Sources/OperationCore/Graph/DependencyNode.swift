@@ -95,7 +95,7 @@ class DependencyNode: @unchecked Sendable {
         links.release { $0.recordCutDownstream(count) }
     }
 
-    /// Releases the operations that wait for this one, which has ended.
+    /// Notifies the operations that depend on this operation that it has ended.
     ///
     /// A rule is user code and may wait for an operation that depends on the same one. So edges without a rule come
     /// first.

@@ -70,16 +70,16 @@ extension CommonOperationMembers {
 }
 
 extension CommonOperationMembers {
-    /// Waits until the operation has ended, which means that `isFinished` is `true` and the operation's dependents are
-    /// released.
+    /// Waits until the operation has ended, which means that `isFinished` is `true` and the operation's dependents have
+    /// been notified.
     ///
     /// The outcome may be available earlier, while a canceled operation is still winding down or a synchronous
     /// operation is still in its `main()` method. If you cancel an operation before you start it, the operation ends
     /// only after you start it.
     ///
     /// If a body waits for its own operation, or for another operation that cannot end before the body does, the wait
-    /// never ends. OperationKit reports a notice immediately, or within about a minute if the body was already waiting
-    /// when the two operations began to wait for each other.
+    /// never ends. OperationKit reports a notice immediately. If the cycle forms only after the body has begun to wait,
+    /// for example because you add a dependency, OperationKit reports the notice within about a minute.
     ///
     /// The method neither starts nor cancels the operation. If you cancel the waiting task, the method returns and the
     /// operation continues. Read `isFinished` to find out whether the operation has ended.

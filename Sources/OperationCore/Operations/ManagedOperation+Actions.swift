@@ -238,7 +238,7 @@ final class RareOperationState {
     var feeds = ForgettingList<StateFeed>()
     /// The inputs that pass the results of dependencies to the operation just before its body.
     var inputs = ForgettingList<DependencyInput>()
-    /// The closures that are called when the operation has ended, after its dependents were released.
+    /// The closures that are called when the operation has ended, after its dependents were notified.
     var endActions = ForgettingList<@Sendable () -> Void>()
     var completionBlock: (@Sendable () -> Void)?
     var timing: OperationTiming?

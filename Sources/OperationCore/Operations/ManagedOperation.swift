@@ -323,8 +323,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// Blocks the calling thread until the operation has ended.
     ///
     /// If a body waits for its own operation, or for another operation that cannot end before the body does, the wait
-    /// never ends. OperationKit reports a notice immediately, or within about a minute if the body was already waiting
-    /// when the two operations began to wait for each other.
+    /// never ends. OperationKit reports a notice immediately. If the cycle forms only after the body has begun to wait,
+    /// for example because you add a dependency, OperationKit reports the notice within about a minute.
     ///
     /// While the main thread waits in this method, the main queue and the main actor are blocked. Therefore, the wait
     /// never ends if the operation needs them, for example to `await` code that is isolated to the main actor. Only a

@@ -76,7 +76,7 @@ package class ParentGroup: @unchecked Sendable {
     /// Reacts to a change of a child that no queue holds.
     func childDidChange(_ child: ManagedOperation, _ slot: Int32) {}
 
-    /// Notes that a child has ended, after its dependents were released.
+    /// Notes that a child has ended, after its dependents were notified.
     func childDidEnd(_ child: ManagedOperation, _ slot: Int32, _ tag: Int32, _ ending: LifecycleMachine.Ending) {}
 
     /// Keeps the enqueued handlers of all operations in the group from beginning.

@@ -77,9 +77,10 @@ open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation
 
     package override func releaseBody() { outcomeWasTold() }
 
-    /// Notifies a class in another module of the package that the outcome is decided.
+    /// Notifies the subclass that the outcome of the operation is decided.
     ///
     /// The operation holds no lock when it calls this method, before ``didCancel(because:)``. If the handlers are
-    /// called later than the decision, the operation calls this method again at that time.
+    /// called later than the decision, the operation calls this method again at that time. Only classes in other
+    /// modules of the package override this method.
     @_spi(Subclassing) open func outcomeWasTold() {}
 }

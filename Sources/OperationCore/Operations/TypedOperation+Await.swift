@@ -23,8 +23,8 @@ extension TypedOperation {
     ///
     /// If a body awaits its own operation, a group that contains the operation, or another operation that cannot end
     /// before the body does, the wait would never end. The body then receives a cancellation with the cause
-    /// `waitsForItself`, either immediately, or within about a minute if the operations begin to wait for each other
-    /// later. The awaited operation itself is not canceled.
+    /// `waitsForItself`, immediately or, if the cycle forms later, within about a minute. The awaited operation itself
+    /// is not canceled.
     public final var finalOutcome: OperationOutcome<ResultType, ErrorType> {
         get async {
             if let wait = BodyWait.beginInTask(for: self, until: .outcome) { return await outcome(during: wait) }
@@ -127,8 +127,8 @@ extension TypedOperation {
     /// `OperationQueue.main` runs while the main thread waits.
     ///
     /// If a body calls this method and the operation cannot end before the body returns, the method throws a
-    /// cancellation with the cause `waitsForItself`. The method throws the error immediately, or within about a minute
-    /// if the operations begin to wait for each other while the body waits. The operation itself is not canceled.
+    /// cancellation with the cause `waitsForItself`. The method throws the error immediately or, if the cycle forms
+    /// while the body waits, within about a minute of that moment. The operation itself is not canceled.
     ///
     /// Do not call this method, or a function that calls it, in a task. The method blocks a thread of Swift's
     /// cooperative thread pool, which has few threads. If all of these threads are blocked, no task can resume. The

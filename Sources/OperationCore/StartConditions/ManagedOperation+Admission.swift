@@ -8,7 +8,7 @@ extension ManagedOperation {
     /// Asks for admission if nothing else keeps the body from beginning, and returns whether it was granted
     /// immediately.
     ///
-    /// A later grant goes through `admissionDidComplete`.
+    /// A later grant goes through `admissionDidPass`.
     @discardableResult
     final func seekAdmission() -> Bool {
         let (old, pending) = core.withLock {

@@ -3,10 +3,10 @@
 
 /// A list of work that turns recursion on one thread into a loop.
 ///
-/// Ending an operation releases its dependents, which may end and release their own dependents. Freeing the last
-/// operation of a chain frees the operation before it. As plain recursion, a chain of a hundred thousand operations
-/// overflows the stack. With this list, an inner call only adds its work to the list, and the outermost call performs
-/// all the work in the list.
+/// When an operation ends, OperationKit notifies its dependents, which may end and notify their own dependents. Freeing
+/// the last operation of a chain frees the operation before it. As plain recursion, a chain of a hundred thousand
+/// operations overflows the stack. With this list, an inner call only adds its work to the list, and the outermost call
+/// performs all the work in the list.
 package enum ThreadWorklist {
     /// Runs `work` now, or after the current work if the calling thread is already inside `perform`.
     package static func perform(_ work: @escaping () -> Void) {

@@ -7,8 +7,8 @@ import OperationNetworking
 
 /// Methods that check how an operation ended.
 ///
-/// An asynchronous method waits for the outcome, but does not start the operation. A synchronous method with the same
-/// name checks the current outcome. If the expectation is not met, each method throws an ``UnmetExpectation``.
+/// Each method waits for the outcome, but does not start the operation. If the expectation is not met, the method
+/// throws an ``UnmetExpectation``. In synchronous code, compare the operation's `outcome` instead.
 ///
 /// ```swift
 /// import OperationNetworking

@@ -58,10 +58,10 @@ public final class LoopbackServer: Sendable {
 
     deinit { stop() }
 
-    /// The port of the server's first IP address, or 0 if the server listens only on Unix domain sockets.
+    /// The port on which the server listens.
     public var port: UInt16 { addresses.first { $0.port != 0 }?.port ?? 0 }
 
-    /// Returns the URL of a request target at the server's first IP address.
+    /// Returns the URL of a request target on the server.
     ///
     /// If the target is not valid, the program stops.
     ///
@@ -241,10 +241,11 @@ extension LoopbackServer {
         await journal.counts(where: isReached)
     }
 
-    /// Removes the recorded requests and violations but does not reset the counts.
+    /// Removes the recorded requests but does not reset the counts.
     ///
-    /// The ``requests(atLeast:)`` and ``heads(atLeast:)`` methods still count removed requests. To wait for new
-    /// requests, pass the sum of the earlier number in ``counts`` and the number of new requests.
+    /// The ``requests(atLeast:)`` and ``heads(atLeast:)`` methods still count removed requests. To wait for *n* new
+    /// requests, pass `counts.requests + n` to ``requests(atLeast:)``, or `counts.heads + n` to ``heads(atLeast:)``.
+    /// Read ``counts`` before the new requests begin.
     public func forget() { journal.forget() }
 }
 

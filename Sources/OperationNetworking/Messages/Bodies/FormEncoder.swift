@@ -70,11 +70,11 @@ public struct FormEncoder: Sendable {
     ///
     /// The default is ``NestingStyle/brackets``.
     public var nesting: NestingStyle
-    /// The style for the text of Boolean values.
+    /// The format of Boolean values.
     ///
     /// The default is ``BooleanStyle/words``.
     public var booleans: BooleanStyle
-    /// The style for the text of dates.
+    /// The format of dates.
     ///
     /// The default is ``DateStyle/iso8601``.
     public var dates: DateStyle
@@ -97,8 +97,8 @@ public struct FormEncoder: Sendable {
     ///
     /// - Parameters:
     ///   - arrays: The style for the names of array elements. The default is ``ArrayStyle/brackets``.
-    ///   - booleans: The style for the text of Boolean values. The default is ``BooleanStyle/words``.
-    ///   - dates: The style for the text of dates. The default is ``DateStyle/iso8601``.
+    ///   - booleans: The format of Boolean values. The default is ``BooleanStyle/words``.
+    ///   - dates: The format of dates. The default is ``DateStyle/iso8601``.
     ///   - nils: The style for properties and elements whose value is `nil`. The default is ``NilStyle/leftOut``.
     ///   - spaces: The style for spaces. The default is ``SpaceStyle/plus``.
     public init(
