@@ -46,7 +46,7 @@ def write(site, paths, base, header):
             content = f"<ul>{''.join(items)}</ul>"
             write(site, children, base, header)
         else:
-            content = f"<pre>{html.escape(file.read_text(encoding='utf-8'))}</pre>"
+            content = f"<pre>{html.escape(file.read_text(encoding='utf-8', errors='replace'))}</pre>"
         folder = site / address(path)
         folder.mkdir(parents=True, exist_ok=True)
         page = PAGE.format(title=html.escape(path), base=base, header=header, content=content)

@@ -179,9 +179,6 @@ extension NetworkLog: NetworkObserver {
     }
 }
 
-extension AnyNetworkOperation {
-}
-
 extension RequestBody {
     package var bytesInMemory: Data? {
         if case .data(let data) = source { data } else { nil }

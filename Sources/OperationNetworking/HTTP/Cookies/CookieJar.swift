@@ -59,8 +59,7 @@ public final class CookieJar: Sendable {
     /// that uses the complete list.
     ///
     /// - Parameters:
-    ///   - storage: The storage that keeps the cookies between launches of the program, or `nil` to keep the cookies
-    ///     only in memory.
+    ///   - storage: The storage that keeps the cookies between launches of the program.
     ///   - isPublicSuffix: A closure that returns whether a domain is a public suffix. The domain is in lowercase and
     ///     does not begin with a dot. The jar can call the closure on any thread. The default is `nil`, which uses the
     ///     built-in list.

@@ -26,9 +26,9 @@ package struct AttemptMachine: Sendable, Equatable {
     package enum Phase: Sendable, Equatable {
         case idle
         case preparing
-        /// The request is ready, and the gates decide whether it may be sent.
+        /// The request is ready, and the policies decide whether it may be sent.
         case clearing
-        /// A gate holds the request back.
+        /// A policy holds the request back.
         case holding
         case creating
         case transferring
@@ -49,7 +49,7 @@ package struct AttemptMachine: Sendable, Equatable {
         case none
         /// Create the request of the current attempt.
         case prepare
-        /// Ask the gates whether the request may be sent.
+        /// Ask the policies whether the request may be sent.
         case clear
         /// Create the task.
         case createTask
@@ -61,7 +61,7 @@ package struct AttemptMachine: Sendable, Equatable {
         case decide
         /// Rest, and report when the time has passed.
         case wait(Duration)
-        /// Rest until a gate or policy lets the operation continue.
+        /// Rest until a policy lets the operation continue.
         case rest(WaitReason)
         /// Get a slot again.
         case takeSlot
@@ -91,9 +91,9 @@ package struct AttemptMachine: Sendable, Equatable {
     private var changes = 0
     /// The action to perform when the suspension ends.
     private var due = Action.none
-    /// Whether the gates examine the current request.
+    /// Whether the policies examine the current request.
     private var isGated = false
-    /// The value of `changes` when the gates let the request pass.
+    /// The value of `changes` when the policies let the request pass.
     private var clearedAt = 0
 
     package init() {}
@@ -134,7 +134,7 @@ package struct AttemptMachine: Sendable, Equatable {
 
     private func isAt(_ phase: Phase, _ number: Int) -> Bool { self.phase == phase && attempt == number }
 
-    /// Records that the request is ready, and whether the gates must examine it.
+    /// Records that the request is ready, and whether the policies must examine it.
     package mutating func prepared(_ number: Int, isGated: Bool = false) -> Action {
         guard isAt(.preparing, number) else { return .none }
         self.isGated = isGated
@@ -258,7 +258,7 @@ package struct AttemptMachine: Sendable, Equatable {
 
 // Requests that are ready, and may be held back.
 extension AttemptMachine {
-    /// Records that the gates let the request pass.
+    /// Records that the policies let the request pass.
     ///
     /// A suspension may last until the request is out of date. So if the operation is suspended, the request is
     /// created again.
@@ -274,7 +274,7 @@ extension AttemptMachine {
         return isGated && clearedAt != changes ? prepare() : .createTask
     }
 
-    /// Records that a gate holds the request back.
+    /// Records that a policy holds the request back.
     package mutating func held(_ reason: WaitReason, _ round: Int) -> Action {
         guard self.round == round, phase == .clearing || phase == .holding else { return .none }
         phase = .holding
@@ -287,7 +287,7 @@ extension AttemptMachine {
         return enter(.returning, .takeSlot)
     }
 
-    /// Records that a gate refused the request.
+    /// Records that a policy refused the request.
     package mutating func refused(_ round: Int) -> Action {
         guard self.round == round, phase == .clearing || phase == .holding else { return .none }
         return enter(.deciding, .decide)

@@ -46,6 +46,8 @@ extension FailedAttempt {
 /// implementations do neither.
 package protocol AttemptPolicy: AnyObject, Sendable {
     /// The maximum duration of one attempt, or nil for no limit.
+    ///
+    /// Only the value of the retry policy counts.
     var attemptTimeout: Duration? { get }
 
     /// Returns the request to send, if the policy can decide immediately.
@@ -175,7 +177,7 @@ package struct AttemptPolicies: Sendable {
     }
 
     /// Whether a policy may hold the request back or change it.
-    var mayHoldBack: Bool { offline != nil || pause != nil || credential != nil || rate != nil || manual != nil }
+    var mayHoldBack: Bool { offline != nil || pause != nil || credential != nil || rate != nil }
 
     /// Whether a policy may start another attempt after a failure.
     var mayTryAgain: Bool { retry != nil || offline != nil || credential != nil || manual != nil }

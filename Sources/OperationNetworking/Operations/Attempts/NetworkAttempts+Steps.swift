@@ -218,7 +218,7 @@ extension NetworkAttempts {
         }
     }
 
-    /// Releases the operation's slot until a gate or policy lets the operation continue.
+    /// Releases the operation's slot until a policy lets the operation continue.
     func rest(_ reason: WaitReason) -> AttemptMachine.Action {
         guard let (host, _) = running() else { return .none }
         stopTime()
