@@ -53,7 +53,7 @@ public final class EventRecorder<Event: Sendable>: Sendable {
     /// Waits until at least `count` events are recorded and returns all recorded events.
     ///
     /// If the current task is canceled, for example by a time limit of the test, the method returns the events that
-    /// were recorded so far.
+    /// have been recorded so far, which may be fewer than `count`.
     ///
     /// - Parameter count: The number of events to wait for, including the events that were recorded before the call.
     public func events(atLeast count: Int) async -> [Event] {

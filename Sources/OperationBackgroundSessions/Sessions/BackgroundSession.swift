@@ -204,10 +204,10 @@
         /// The session calls the closure on a serial queue, in the order in which the transfers ended. The session
         /// calls the handlers from ``handleEvents(completion:)`` after the closure has returned.
         ///
-        /// While the property is `nil`, the session stores up to 1,000 ended transfers until you set a closure. If
-        /// there are more transfers, the session removes the oldest ones. The closure then also receives one orphan
-        /// whose error has the code ``NetworkError/Code/resourcesExhausted``. If the program ends before you set a
-        /// closure, the stored transfers are lost.
+        /// While the property is `nil`, the session stores up to 1,000 of these transfers, and passes them to the
+        /// closure when you set it. If there are more transfers, the session removes the oldest ones. The closure then
+        /// also receives one orphan whose error has the code ``NetworkError/Code/resourcesExhausted``. If the program
+        /// ends before you set a closure, the stored transfers are lost.
         public var onOrphan: (@Sendable (Orphan) -> Void)? {
             get { rule.withLock { $0 } }
             set {

@@ -42,8 +42,8 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
     /// - Parameters:
     ///   - windsDownAfterCancellation: A Boolean value that indicates whether a canceled operation ends only when
     ///     `body` has returned. The default is `false`, so that a canceled operation ends immediately, even if `body`
-    ///     is still running. A group that contains the operation then does not wait for `body` either. Pass `true` if
-    ///     dependents or later operations require that `body` has returned.
+    ///     is still running. In this case, a group that contains the operation does not wait for `body` either. Pass
+    ///     `true` if dependents or later operations require that `body` has returned.
     ///   - body: The closure that performs the work. The closure should respect the cancellation of its task.
     public init(
         windsDownAfterCancellation: Bool = false,

@@ -11,15 +11,16 @@ extension NetworkRequest {
     /// func show(_ request: NetworkRequest) { print(request.curlCommand()) }
     /// ```
     ///
-    /// With the default redaction, the command omits information, so the command is only for display. With `.none`, the
+    /// With the default redaction, the command hides information, so the command is only for display. With `.none`, the
     /// command sends the same method, URL, headers and body as the request. If the body is a file, the command reads
     /// that file. The command does not follow redirects.
     ///
     /// The command omits a body that is a stream and a body in memory that is larger than 1 MiB. The first line of the
     /// command then states which file you must provide as the body.
     ///
-    /// - Parameter redaction: The information to omit. The default omits common secrets, query values, and all bodies
-    ///   except JSON and forms.
+    /// - Parameter redaction: The information to hide. The default replaces standard secrets and all query values with
+    ///   `***`, hides the fragment of the URL, and omits every body in memory that is neither JSON nor a form. If the
+    ///   body is a file, the command reads the file.
     public func curlCommand(redaction: LogRedaction = .secrets) -> String {
         CurlCommand(self, redaction).text
     }
@@ -33,8 +34,9 @@ extension AnyNetworkOperation {
     /// the redirected request. For a download without observers, the command sends the request that the operation
     /// passed to the session, without these changes.
     ///
-    /// - Parameter redaction: The information to omit. The default omits common secrets, query values, and all bodies
-    ///   except JSON and forms.
+    /// - Parameter redaction: The information to hide. The default replaces standard secrets and all query values with
+    ///   `***`, hides the fragment of the URL, and omits every body in memory that is neither JSON nor a form. If the
+    ///   body is a file, the command reads the file.
     public func curlCommand(redaction: LogRedaction = .secrets) -> String? {
         sentRequest?.curlCommand(redaction: redaction)
     }

@@ -114,8 +114,8 @@ public struct FileWriteOptions: Sendable, Hashable {
     /// The permission bits of the file, before the `umask` of the process is applied.
     ///
     /// The default is `nil`, which keeps the permissions of a replaced file. If no file exists, the new file gets the
-    /// permissions 0o644, minus the bits in the `umask`. For files that contain secrets, use 0o600. A file that is
-    /// written in place keeps its permissions.
+    /// permissions 0o644, minus the bits in the `umask`. For files that contain secrets, use 0o600. In the mode
+    /// ``Mode/inPlace``, an existing file keeps its permissions, and this property applies only to a new file.
     public var permissions: UInt16?
 
     /// A Boolean value that indicates whether the operation writes the file and its name to the disk before it

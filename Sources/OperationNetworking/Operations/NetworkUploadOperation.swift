@@ -60,7 +60,7 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(RequestDraft(head: .url(url), method: method, body: body), urlSession, nil, evaluator)
     }
 
-    /// Creates an operation that sends a `URLRequest` with an optional body, and an evaluator that receives an
+    /// Creates an operation that sends a `URLRequest` and an optional body, with an evaluator that receives an
     /// `HTTPURLResponse`.
     ///
     /// - Parameters:
@@ -77,7 +77,7 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(RequestDraft(head: .foundation(request), body: body), urlSession, evaluator)
     }
 
-    /// Creates an operation that sends a `URLRequest` with an optional body, and an evaluator that receives a
+    /// Creates an operation that sends a `URLRequest` and an optional body, with an evaluator that receives a
     /// ``NetworkResponse``.
     ///
     /// - Parameters:
@@ -95,7 +95,7 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(RequestDraft(head: .foundation(request), body: body), urlSession, nil, evaluator)
     }
 
-    /// Creates an operation that sends a ``NetworkRequest`` with an optional body, and an evaluator that receives an
+    /// Creates an operation that sends a ``NetworkRequest`` and an optional body, with an evaluator that receives an
     /// `HTTPURLResponse`.
     ///
     /// - Parameters:
@@ -112,7 +112,7 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(RequestDraft(head: .checked(request), body: body), urlSession, evaluator)
     }
 
-    /// Creates an operation that sends a ``NetworkRequest`` with an optional body, and an evaluator that receives a
+    /// Creates an operation that sends a ``NetworkRequest`` and an optional body, with an evaluator that receives a
     /// ``NetworkResponse``.
     ///
     /// - Parameters:

@@ -183,7 +183,7 @@ package enum CookieDate {
         }
     }
 
-    /// The parts that were found so far, each in the first token that matches.
+    /// The parts that have been found so far, each in the first token that matches.
     private struct Parts {
         private var time: [Int]?
         private var day: Int?

@@ -340,7 +340,7 @@ package struct ReadAhead {
     private var used = 0
     /// The number of bytes that were read or are being read.
     private var asked: Int64 = 0
-    /// The number of bytes that were read so far.
+    /// The number of bytes that have been read so far.
     private var filled: Int64 = 0
     /// Whether the first portion was requested, and whether it arrived.
     ///

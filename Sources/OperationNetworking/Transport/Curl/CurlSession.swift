@@ -217,10 +217,10 @@
             ///
             /// The default is ``Trust/system``.
             public var trust = Trust.system
-            /// The Base64-encoded SHA-256 hashes of the server keys that the session accepts, computed from the DER
-            /// form of each public key.
+            /// The pins of the server keys that the session accepts.
             ///
-            /// The default is `nil`, which accepts all keys. If the array is empty, the session accepts no keys.
+            /// Each pin is the Base64-encoded SHA-256 hash of the DER-encoded `SubjectPublicKeyInfo` of a key. The
+            /// default is `nil`, which accepts all keys. If the array is empty, the session accepts no keys.
             public var pinnedKeys: [String]?
             /// The PEM file that contains the client certificate, or `nil` if the session does not use a client
             /// certificate.
