@@ -37,7 +37,9 @@ public final class OperationThrottle: Sendable {
         self.clock = clock
     }
 
-    /// Returns the moment on ``clock`` at which an operation with a key may begin next, or `nil` if it may begin now.
+    /// Returns the moment on the throttle's clock at which an operation with a key may begin next.
+    ///
+    /// The result is `nil` if the operation may begin now.
     ///
     /// While an operation with the key runs, the method returns ``OperationInstant/distantFuture``.
     ///
