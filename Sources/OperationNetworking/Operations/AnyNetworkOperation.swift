@@ -21,7 +21,8 @@ import Foundation
 /// }
 /// ```
 ///
-/// Only ``NetworkOperation`` and its subclasses can conform to this protocol.
+/// Only ``NetworkOperation`` and its subclasses may conform to this protocol. If another type conforms, the process
+/// stops when a member of the protocol needs the state of the request.
 public protocol AnyNetworkOperation: ResultOperation where ErrorType == NetworkError {
     /// Starts, suspends or resumes the operation, depending on its state.
     ///
