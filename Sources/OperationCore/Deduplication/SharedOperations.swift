@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// An object that executes work only once for all operations with the same key.
+/// An object that lets operations with the same key share one execution of their work.
 ///
 /// Suppose that five cells in a list need the same picture, and each cell begins a download. If the cells instead added
 /// handlers to one download, it would be unclear which cell may cancel the download, which callback queue applies, and
@@ -26,19 +26,19 @@ import Foundation
 ///   that share the run end with its outcome.
 /// - If you cancel one of the operations, the run continues for the others. If you cancel all of them, OperationKit
 ///   cancels the run.
-/// - An operation that is started after the run has ended begins another run, unless the result is kept (see
-///   `timeToLive` in ``init(timeToLive:clock:)``). Errors and cancellations are never kept.
+/// - An operation that is started after the run has ended begins a new run, unless the result is kept (see `timeToLive`
+///   in ``init(timeToLive:clock:)``). Errors and cancellations are never kept.
 public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendable, ErrorType: Error>: Sendable {
     typealias Table = FlightTable<Key, SharedOperation<ResultType, ErrorType>, TypedOperation<ResultType, ErrorType>>
 
     let options: SharingOptions
     private let table = Locked(Table())
 
-    /// Creates an object that executes work once for each key, on the thread that starts the first operation for the
-    /// key and thus in that operation's queue.
+    /// Creates an object that executes shared work on the thread that starts the first operation for a key, and thus in
+    /// that operation's queue.
     ///
-    /// If the work cannot begin immediately, it begins later, outside the queue. While the first operation waits for
-    /// the work, the operation occupies no slot in a ``QueueManager``.
+    /// If the work cannot begin immediately, it begins later, outside this queue. While the first operation waits for
+    /// the work, the operation does not count toward the width of its ``QueueManager``.
     ///
     /// - Parameters:
     ///   - timeToLive: The duration for which the result of a successful run is kept for later operations. The default
@@ -48,9 +48,10 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
         self.init(SharingOptions(timeToLive: timeToLive, clock: clock))
     }
 
-    /// Creates an object that executes work once for each key, in a queue.
+    /// Creates an object that executes shared work in a queue.
     ///
-    /// The operations that share the work may also be in this queue, because they occupy no slots while they wait.
+    /// The operations that share the work may also be in this queue, because they do not count toward its width while
+    /// they wait.
     ///
     /// - Parameters:
     ///   - queue: The queue in which the work executes.
@@ -63,10 +64,10 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
         self.init(SharingOptions(timeToLive: timeToLive, clock: clock, place: .queue(queue)))
     }
 
-    /// Creates an object that executes work once for each key, in an `OperationQueue`.
+    /// Creates an object that executes shared work in an `OperationQueue`.
     ///
-    /// The operations that share the work must not be in this queue. These operations keep their slots while they wait,
-    /// so the work might never begin.
+    /// The operations that share the work must not be in this queue. These operations count toward
+    /// `maxConcurrentOperationCount` while they wait, so the work might never begin.
     ///
     /// - Parameters:
     ///   - queue: The queue in which the work executes.
@@ -107,7 +108,7 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
                 run: { [self] participant in apply { $0.run(of: participant, key) } }))
     }
 
-    /// Releases the result that is kept for a key, so that the next operation for the key begins another run.
+    /// Releases the result that is kept for a key, so that the next operation for the key begins a new run.
     public func forget(_ key: Key) {
         apply { $0.forget(key) }?.cancel()
     }

@@ -12,8 +12,7 @@ public struct DependencyRule<ErrorType: Error>: Sendable {
     /// Foundation operations.
     public static var runAnyway: Self { Self(judge: nil) }
 
-    /// A rule that cancels the operation with a cause that contains the error of the dependency or the cause of its
-    /// cancellation.
+    /// A rule that cancels the operation with a cause that contains the dependency's error or cancellation cause.
     public static var cancel: Self {
         Self { upstream in
             UnsuccessfulDependency(upstream).map { .cancel($0.cause) } ?? .proceed
@@ -29,8 +28,8 @@ public struct DependencyRule<ErrorType: Error>: Sendable {
     /// notifies the other dependents one after another. In the closure, do not wait for an operation that has a rule
     /// for the dependency or receives its result, because the wait might never end.
     ///
-    /// - Parameter makeError: A closure that receives the error of the dependency or the cause of its cancellation, and
-    ///   returns the error with which this operation fails.
+    /// - Parameter makeError: A closure that receives the dependency's error or cancellation cause, and returns the
+    ///   error with which this operation fails.
     public static func fail(
         _ makeError: @escaping @Sendable (OperationFailure<any Error>) -> ErrorType
     ) -> Self {
@@ -51,15 +50,14 @@ public struct MissingInputRule<Input: Sendable, ErrorType: Error>: Sendable {
 
     let choice: Choice
 
-    /// A rule that cancels the operation with a cause that contains the error of the dependency or the cause of its
-    /// cancellation.
+    /// A rule that cancels the operation with a cause that contains the dependency's error or cancellation cause.
     public static var cancel: Self { Self(choice: .cancel) }
 
     /// Returns a rule that makes the operation fail with an error that a closure returns.
     ///
-    /// - Parameter makeError: A closure that receives the error of the dependency or the cause of its cancellation, and
-    ///   returns the error with which this operation fails. The closure is called on the thread on which the dependency
-    ///   ended, under the same conditions as the closure of ``DependencyRule/fail(_:)``.
+    /// - Parameter makeError: A closure that receives the dependency's error or cancellation cause, and returns the
+    ///   error with which this operation fails. The closure is called on the thread on which the dependency ended,
+    ///   under the same conditions as the closure of ``DependencyRule/fail(_:)``.
     public static func fail(
         _ makeError: @escaping @Sendable (OperationFailure<any Error>) -> ErrorType
     ) -> Self {

@@ -5,8 +5,8 @@ import Foundation
 
 /// A report of a call that had no effect, or of another problem that you should know about.
 ///
-/// If you misuse an operation, OperationKit does not stop the program. The call has no effect, and OperationKit reports
-/// a notice.
+/// If you misuse an operation, OperationKit usually does not stop the program. Instead, the call has no effect, and
+/// OperationKit reports a notice.
 public struct OperationNotice: Sendable, CustomStringConvertible {
     /// The kind of notice.
     public let kind: Kind
@@ -15,7 +15,7 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
     /// If the notice is not about an operation, this property is the name of the queue, session or type that reports
     /// it.
     public let operation: String
-    /// A sentence that describes the problem, its reason and a possible solution.
+    /// A text that describes the problem, its reason and a possible solution.
     public let message: String
 
     /// A description of the notice in one line, for a log.
@@ -48,10 +48,11 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         public static let releasedUnfinished = Kind("releasedUnfinished")
         /// The body of an operation returned without finishing the operation.
         public static let noResult = Kind("noResult")
-        /// A body that waits for an operation keeps its slot, because too many bodies already wait and block threads.
+        /// A body that waits for an operation still counts toward the width of its queue, because too many bodies
+        /// already wait and block threads.
         ///
-        /// A queue also reports this kind if 64 bodies have blocked their threads for five seconds in calls that the
-        /// queue cannot observe, and other operations are ready.
+        /// A queue also reports this kind if at least 64 bodies have blocked their threads for five seconds in calls
+        /// that the queue cannot observe, and other operations are ready.
         public static let tooManyWaits = Kind("tooManyWaits")
         /// OperationKit does not use a file or folder, because another user of the computer could have written to it.
         public static let untrustedFile = Kind("untrustedFile")
@@ -59,7 +60,7 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         public static let waitsForItself = Kind("waitsForItself")
         /// The program changed a setting, such as a timeout, a delay or a clock, after the operation had started.
         ///
-        /// OperationKit also reports this kind if the program adds a network observer after the start.
+        /// OperationKit also reports this kind if the program adds a network observer after the operation had started.
         public static let timing = Kind("timing")
         /// The program set a condition, a category or a throttle after the operation had started or while the operation
         /// checked its start conditions.

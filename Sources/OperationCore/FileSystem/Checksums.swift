@@ -21,7 +21,8 @@ public struct FileChecksum: Sendable, Hashable, CustomStringConvertible {
     /// Creates a checksum from its hexadecimal digits in upper or lower case, or returns `nil` if the text is not
     /// valid.
     ///
-    /// The text is not valid if it contains any other character, or if its length does not match the algorithm.
+    /// The text is not valid if it contains a character that is not a hexadecimal digit, or if its length does not
+    /// match the algorithm.
     ///
     /// - Parameters:
     ///   - algorithm: The algorithm that computed the checksum, which determines the number of digits.

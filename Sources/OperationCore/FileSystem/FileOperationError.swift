@@ -171,7 +171,7 @@ extension FileOperationError.Code {
     public static let rangeOutsideFile = Self(
         "rangeOutsideFile",
         "the range begins outside the file. Choose a range that begins between zero and the size of the file.")
-    /// The item is a pipe, a socket or a device.
+    /// The item is a pipe, a socket or a device, which the operation does not support.
     public static let unsupportedKind = Self(
         "unsupportedKind",
         "it is a pipe, a socket or a device, which this operation does not support. Leave it out. To write to a "

@@ -14,7 +14,7 @@ public struct ChildRecovery<Value: Sendable>: Sendable {
 
     /// Returns a decision that uses a value as the result of the child.
     ///
-    /// - Parameter value: The value that the group uses instead of a result.
+    /// - Parameter value: The value that the group uses as the child's result.
     public static func result(_ value: Value) -> ChildRecovery {
         ChildRecovery(answer: .result(ReplacementResult(value)))
     }
@@ -24,7 +24,7 @@ public struct ChildRecovery<Value: Sendable>: Sendable {
     /// - Parameter other: The operation that replaces the child.
     ///
     /// The operation may do the same work again, or other work with a result of the same type. The operation becomes a
-    /// child of the group in place of the failed child. To run several operations instead, pass a group.
+    /// child of the group in place of the original child. To replace the child with several operations, pass a group.
     public static func operation<Failure>(_ other: TypedOperation<Value, Failure>) -> ChildRecovery {
         ChildRecovery(answer: .operation(other, { other.outcome?.result.map { ReplacementResult($0) } }))
     }
@@ -56,7 +56,7 @@ public struct FailedChild<Value: Sendable>: Sendable {
     /// The name of the child, or the name of the child's type if the child has no name.
     public var name: String { operation.life.displayName }
 
-    /// Returns the error in ``failure`` if it has the given type, and `nil` otherwise.
+    /// Returns the error in ``failure`` if the error has the given type, or `nil` otherwise.
     ///
     /// - Parameter type: The type of the error. By default, the compiler infers the type from the context.
     public func error<Wanted: Error>(as type: Wanted.Type = Wanted.self) -> Wanted? {
@@ -79,21 +79,22 @@ extension GroupOperation {
     /// }
     /// ```
     ///
-    /// The closure runs in its own task and may suspend. While the closure runs, the child occupies no slot, and the
-    /// group does not end. When the group cancels its children, it also cancels this task, does not wait for the task,
-    /// and ignores the decision of the closure.
+    /// The closure runs in its own task and may suspend. While the closure runs, the child does not count toward the
+    /// group's width, and the group does not end. When the group cancels its children, it also cancels this task, does
+    /// not wait for the task, and ignores the decision of the closure.
     ///
-    /// The closure is not called for a child that was canceled together with the group, or because of a dependency. The
-    /// closure is also not called for a child that was canceled with the cause `taskCancelled` or `tooManyWaits`.
-    /// Operations that depend on the child receive the child's own outcome, not the outcome of the recovery.
+    /// The closure is not called for a child that was canceled with the group, because of a dependency, or with the
+    /// cause `taskCancelled` or `tooManyWaits`. Operations that depend on the child receive the child's own outcome,
+    /// not the outcome of the recovery.
     ///
-    /// If there are several closures, the group calls only one of them for a child. If you passed a closure with the
-    /// child, the group calls that closure. Otherwise, the group calls the first added closure for the child's result
-    /// type.
+    /// If there are several closures, the group calls only one of them for a child. If you passed a closure to `run` or
+    /// `perform` with the child, the group calls that closure. Otherwise, the group calls the closure for the child's
+    /// result type that you added first.
     ///
     /// - Parameters:
-    ///   - limit: The maximum number of calls to the closure for one child. The closure is called again each time the
-    ///     replacement fails or is canceled. The default is `1`, and a value below 1 is treated as 1.
+    ///   - limit: The maximum number of calls to the closure for one child. Within this limit, the closure is called
+    ///     again each time the replacement fails or is canceled. The default is `1`, and a value below 1 is treated as
+    ///     1.
     ///   - hook: The closure that decides how the group handles the child. The closure runs in its own task. If the
     ///     closure throws an error, or if the last replacement fails or is canceled, the group uses the child's own
     ///     outcome. ``GroupFailure/Child/recoveryFailure`` contains the failure of the recovery.
@@ -107,9 +108,8 @@ extension GroupOperation {
 extension GroupScope {
     /// Runs a child without blocking a thread and returns the child's result or the result of a recovery.
     ///
-    /// The closure is called only for a child of the group. The closure is not called for an operation that is in a
-    /// queue or in another group, was started, or has ended. The closure works as in
-    /// ``GroupOperation/recover(atMost:_:)``.
+    /// The closure works as in ``GroupOperation/recover(atMost:_:)``. The group does not call the closure for an
+    /// operation that is already in a queue or in a group, was started, or has ended.
     ///
     /// - Parameters:
     ///   - child: The operation to run.

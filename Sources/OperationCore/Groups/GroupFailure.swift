@@ -5,15 +5,16 @@ import Foundation
 
 /// An error that contains the reason why a group failed and the child that caused the failure, if any.
 ///
-/// This type is the default error type of a group.
+/// This type is the default error type of groups.
 public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedError {
     /// A child that failed or was canceled.
     public struct Child: Sendable, CustomStringConvertible {
         /// The name of the child, or the name of the child's type if the child has no name.
         ///
-        /// For a mapped operation, this property is the name of the original. If the group is a map, the name also
-        /// contains the index and the description of the element. If the group runs a pipeline, the name also contains
-        /// the index of the element and the index of the stage. Each index is counted from zero.
+        /// For an operation from `mapResult(_:)` or a similar method, this property is the name of the original
+        /// operation. If you created the group with `map`, the name also contains the index and usually a description
+        /// of the element. If the group runs a pipeline, the name also contains the index of the element and the index
+        /// of the stage. Each index is counted from zero.
         public let name: String
         /// The error of the child, or the cause of the child's cancellation.
         public let failure: OperationFailure<any Error>
@@ -39,20 +40,21 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
         }
     }
 
-    /// The name of the group.
+    /// The name of the group, or "the group" if the group has no name.
     public let group: String
     /// The child that caused the failure, or `nil` if no single child caused it.
     ///
-    /// The value is `nil` if the body or the sequence of elements failed, or if the group had too few children.
+    /// The value is `nil` if the body threw an error that is not from a child, if the sequence of elements failed, or
+    /// if the group had too few children to succeed.
     public let child: Child?
     /// The error of the child that caused the failure, the error that the body threw, or the ``sourceError``.
     ///
-    /// The value is `nil` if a child was canceled, or if too few children succeeded.
+    /// The value is `nil` if ``child`` was canceled, or if the group had too few children to succeed.
     public let underlyingError: (any Error)?
     /// The error of the asynchronous sequence that provides the elements, or `nil` if the sequence did not fail.
     ///
-    /// If the sequence threw an ``OperationFailure`` that contains an error, this property is that error, so you can
-    /// cast it to your error type. A `CancellationError` or an ``OperationFailure/cancelled(_:)`` is not converted.
+    /// If the sequence threw an ``OperationFailure`` that contains an error, this property is the contained error, so
+    /// you can cast it to your error type.
     public let sourceError: (any Error)?
     /// The other children that failed or were canceled, in the order in which they ended.
     ///
@@ -88,8 +90,8 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
 
     /// The child in which the failure originated, or `nil` if no single child caused the failure.
     ///
-    /// In nested groups, this property is the innermost child that failed or was canceled. If the groups are very
-    /// deeply nested, the error omits groups in the middle.
+    /// In nested groups, this property is the innermost child that failed or was canceled. If more than 17 nested
+    /// groups failed, the error omits groups in the middle.
     public var root: Child? {
         var root = child
         while let inner = root?.failure.underlyingError as? GroupFailure, let next = inner.child { root = next }
@@ -177,7 +179,7 @@ extension OperationFailure where ErrorType == any Error {
 public struct GroupError: Error, Sendable, Equatable, CustomStringConvertible, LocalizedError {
     /// The code that identifies the error.
     public let code: Code
-    /// A sentence that describes the refused operation, the reason and a possible solution.
+    /// A text that describes the refused operation, the reason and a possible solution.
     public let message: String
 
     /// The message and the code, for a log line.

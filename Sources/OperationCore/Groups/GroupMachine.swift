@@ -452,7 +452,7 @@ public struct GroupPolicy: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The name of the policy.
+    /// The name of the policy, such as `failFast` or `quorum of 2`.
     public var description: String {
         if case .quorum(let count) = rule { "quorum of \(count)" } else { "\(rule)" }
     }

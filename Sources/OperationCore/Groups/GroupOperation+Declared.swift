@@ -16,7 +16,7 @@ extension GroupOperation where ResultType == Void, ErrorType == GroupFailure {
     /// - Parameters:
     ///   - policy: The policy that determines the outcome of the group. The default is ``GroupPolicy/failFast``.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     width of the children's queue limits the number.
+    ///     queue's width applies.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     public convenience init(policy: GroupPolicy = .failFast, width: Int? = nil, on queue: QueueManager? = nil) {
         self.init(GroupEngine(GroupMachine(policy: policy, width: width), queue: queue), collect: { _ in () })
@@ -54,7 +54,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// - Parameters:
     ///   - child: The operations to run.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     width of the children's queue limits the number.
+    ///     queue's width applies.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     ///
     /// ```swift
@@ -81,7 +81,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - children: The operations to run. Children that you add later must also succeed, but the array does not
     ///     contain their results.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     width of the children's queue limits the number.
+    ///     queue's width applies.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     public static func all<Value, Failure>(
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
@@ -102,7 +102,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - children: The operations to run. Children that you add later must also succeed, but the group does not
     ///     combine their results.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     width of the children's queue limits the number.
+    ///     queue's width applies.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     ///   - combine: The closure that makes the group's result from the children's results, in the order of the
     ///     children. If all children succeed, the group calls the closure once, on any thread. The closure should
@@ -123,7 +123,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// - Parameters:
     ///   - children: The operations to run.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     width of the children's queue limits the number.
+    ///     queue's width applies.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     public static func outcomes<Value, Failure>(
         of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
@@ -148,7 +148,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// - Parameters:
     ///   - children: The operations to run.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     width of the children's queue limits the number.
+    ///     queue's width applies.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     public static func firstSuccess<Value, Failure>(
         of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
@@ -163,7 +163,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// - Parameters:
     ///   - children: The operations to run.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     width of the children's queue limits the number.
+    ///     queue's width applies.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     public static func race<Value, Failure>(
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
@@ -188,7 +188,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - count: The number of children that must succeed.
     ///   - children: The operations to run.
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     width of the children's queue limits the number.
+    ///     queue's width applies.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     public static func quorum<Value, Failure>(
         _ count: Int, of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil

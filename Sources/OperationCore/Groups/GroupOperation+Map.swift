@@ -14,11 +14,12 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// let sum = try await squares.run().reduce(0, +)
     /// ```
     ///
-    /// At any time, the number of operations that exist is only slightly greater than `width`. If one operation fails
-    /// or is canceled, the group fails. The error of the group then contains the index of the element, counted from
-    /// zero, and a description of the element with at most 80 characters. The error describes an element only if it is
-    /// a number, a short plain string or a URL, whose query is omitted. For other elements, which may contain secrets,
-    /// the error contains the name of the element's type.
+    /// The group creates an operation only while fewer than `width` of the operations that it created are unfinished.
+    ///
+    /// If one operation fails or is canceled, the group fails. The error of the group then contains the index of the
+    /// element, counted from zero. To protect secrets, the error shows only simple elements, such as numbers, strings
+    /// of plain words, and URLs without their queries. A string or URL is cut off after 80 characters. For an element
+    /// of a struct or class, the error contains the name of the type.
     ///
     /// - Parameters:
     ///   - elements: The elements, over which the group iterates once.
@@ -74,10 +75,10 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///
     /// ### Reading ahead
     ///
-    /// The group reads the sequence only after the group starts. One task reads the sequence. This task inherits the
-    /// task-local values and the priority of the task that runs the group. The task reads at most `width` elements
-    /// ahead, and never more than 64. While the task waits for the next element, it occupies no slot in a queue. While
-    /// the group is suspended, the task does not request another element.
+    /// When the group starts, one task begins to read the sequence. This task inherits the task-local values and the
+    /// priority of the task that runs the group. The task reads at most `width` elements ahead, and never more than 64.
+    /// The task does not count toward the width of the group or its queue. While the group is suspended, the task
+    /// requests no further element.
     ///
     /// ### Errors and cancellation
     ///
@@ -91,8 +92,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// When the group is canceled or fails, the task is canceled immediately. The group does not wait for the task, so
     /// a sequence that ignores the cancellation does not delay the end of the group.
     ///
-    /// The group does not know the number of elements. Until the sequence ends, the group's progress counts one element
-    /// more than the group has created operations for. To set the expected number, call ``expect(totalWeight:)``.
+    /// The group does not know the number of elements. Until the sequence ends, the group's progress therefore expects
+    /// one more operation than the group has created. To set the expected number, call ``expect(totalWeight:)``.
     ///
     /// - Parameters:
     ///   - elements: The elements, over which the group iterates once.

@@ -5,9 +5,9 @@ import Foundation
 
 /// An operation that combines child operations into one operation with one typed result.
 ///
-/// If one request needs the response to another, the code often consists of nested callbacks. Each level must track the
-/// running requests and must pass on cancellations and errors manually. Instead, a group has a body. The body runs
-/// **children** from top to bottom and uses their results:
+/// Without groups, a request that needs the response to an earlier request often begins in a nested callback, and each
+/// callback must pass on errors and cancellations. The body of a group is a closure that runs **children** from top to
+/// bottom and uses their results:
 ///
 /// ```swift
 /// let user = ClosureOperation { "ada" }
@@ -26,17 +26,17 @@ import Foundation
 ///
 /// ### The end of a group
 ///
-/// A group ends when its body has returned and all of its children have ended. Canceling the group cancels all
-/// operations in the group. After a cancellation, the group's outcome is this cancellation, regardless of the
-/// children's outcomes. Do not call `finish` on a group, because this call decides the outcome of the group without its
-/// children.
+/// A group ends when its body has returned and all of its children have ended. Canceling the group cancels its
+/// children, except children that you protected with `isShielded` or `shield`. After a cancellation, the group's
+/// outcome is this cancellation, regardless of the children's outcomes. Do not call `finish` on a group, because this
+/// call decides the outcome of the group without its children.
 ///
 /// ### The queue of the children
 ///
 /// The children run on the queue that you pass to the group. If you pass no queue, the children run on the
 /// ``QueueManager`` that holds the group. If no ``QueueManager`` holds the group, the children run on a queue that all
-/// groups outside queues share. A group occupies no slot in its queue while its body waits for children, so nested
-/// groups need no additional width.
+/// groups outside queues share. A group does not count toward the width of its queue while the body waits for children,
+/// so nested groups need no additional width.
 ///
 /// After a group is started, it stays alive until it ends.
 ///
@@ -74,7 +74,7 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
     /// A Boolean value that is always `true`, because a canceled group ends only when its children have ended.
     public override var windsDownAfterCancellation: Bool { true }
 
-    /// Starts the body, or the children if there is no body.
+    /// Starts the body of the group, or the children if the group has no body.
     public override func main() {
         let begin = work.withLock { exchange(&$0.begin, with: nil) }
         if let begin { begin(self) } else { engine.begin(self) }
@@ -106,7 +106,8 @@ extension GroupOperation {
     /// Adds a child that may begin when the group begins, or immediately if the group has already begun.
     ///
     /// The group waits until the child has ended. The body, other children and any other code may add children until
-    /// the group has ended. A child that is added after a cancellation of the group is also canceled.
+    /// the group has ended. If the group has already canceled its children, it immediately cancels a new child that is
+    /// not shielded.
     ///
     /// - Parameters:
     ///   - child: The operation to run, which may depend on other children.
@@ -168,7 +169,7 @@ extension GroupOperation {
     ///
     /// - Parameters:
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     width of the children's queue limits the number.
+    ///     queue's width applies.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     ///   - body: The closure that runs the children. The closure should respect the cancellation of its task.
     @_disfavoredOverload
@@ -185,7 +186,7 @@ extension GroupOperation {
     ///
     /// - Parameters:
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     width of the children's queue limits the number.
+    ///     queue's width applies.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     ///   - body: The closure that runs the children.
     @_disfavoredOverload
@@ -216,7 +217,7 @@ extension GroupOperation where ErrorType == GroupFailure {
     ///
     /// - Parameters:
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     width of the children's queue limits the number.
+    ///     queue's width applies.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     ///   - body: The closure that runs the children. The closure should respect the cancellation of its task.
     public convenience init(
@@ -242,7 +243,7 @@ extension GroupOperation where ErrorType == GroupFailure {
     ///
     /// - Parameters:
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     width of the children's queue limits the number.
+    ///     queue's width applies.
     ///   - queue: The queue on which the children run. The default is the queue that holds the group.
     ///   - body: The closure that runs the children.
     public convenience init(

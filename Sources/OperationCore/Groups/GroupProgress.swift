@@ -5,23 +5,23 @@ import Foundation
 
 /// The progress of a group, measured with the weights of its children.
 public struct GroupProgress: Sendable, Hashable, CustomStringConvertible {
-    /// The weight of the completed work, which includes all children that have ended and the completed fraction of each
-    /// running child.
+    /// The sum of the weights of all children that have ended and of the completed parts of running children.
     public let completedWeight: Double
-    /// The sum of the weights of all children, or the expected weight if that is larger.
+    /// The sum of the weights of all children, or the expected total weight if the expected weight is larger.
     public let totalWeight: Double
 
     /// Creates a progress value for use in your own tests.
     ///
     /// - Parameters:
     ///   - completedWeight: The total weight of the completed work, including the completed parts of running children.
-    ///   - totalWeight: The total weight of all children, or the expected weight if that is larger.
+    ///   - totalWeight: The total weight of all children, or the expected total weight if the expected weight is
+    ///     larger.
     public init(completedWeight: Double, totalWeight: Double) {
         self.completedWeight = completedWeight
         self.totalWeight = totalWeight
     }
 
-    /// The completed fraction from zero to one, which is zero if the group has no children.
+    /// The completed fraction from zero to one, which is zero if the total weight is zero.
     public var fraction: Double {
         let share = completedWeight / totalWeight
         // A share that is not a number does not count.
@@ -41,11 +41,9 @@ extension GroupOperation {
     /// network and file operations, report a fraction. Operations that are mapped from these objects, for example with
     /// `mapError`, report the same fraction. Any other child contributes its weight only after it has ended.
     ///
-    /// The fraction never decreases unless you add children. To declare the expected total weight, call
-    /// ``expect(totalWeight:)``. When the group has succeeded, the fraction is one. After a failure or a cancellation,
-    /// the fraction no longer changes.
-    ///
-    /// The group starts to measure its progress when your code first reads or observes the progress.
+    /// The fraction decreases only if the total weight grows, for example because you add children. To prevent this,
+    /// declare the expected total weight with ``expect(totalWeight:)``. When a group with children has succeeded, the
+    /// fraction is one. After a failure or a cancellation, the fraction no longer changes.
     public var groupProgress: GroupProgress { engine.progress }
 
     /// A closure that is called on the `callbackQueue` when the children make progress.
@@ -78,12 +76,12 @@ extension GroupOperation {
 
     /// A Foundation progress object that represents the progress of the group.
     ///
-    /// You can display the object, or add it as a child to the progress object of a larger task.
+    /// You can display the object, or add it as a child to a larger `Progress` object.
     ///
     /// Read this property before the group ends. The group updates the object on the callback queue. The unit of the
     /// object is a ten-thousandth of the group's work. Canceling, pausing or resuming the object cancels, suspends or
-    /// resumes the group. The object's progress never decreases. If you add children and the fraction decreases, the
-    /// object keeps its value until the fraction has reached that value again.
+    /// resumes the group. If the fraction of the group decreases, the object keeps its value until the fraction has
+    /// reached that value again.
     public var progress: Progress {
         guard let reporter = makeReporterIfNeeded() else { return makeProgress() }
         let progress = reporter.foundation(makeProgress)

@@ -23,9 +23,11 @@ public struct GroupScope: Sendable {
 
     /// Runs a child without blocking a thread and returns the child's result.
     ///
-    /// An operation that is in a queue or in a group, was started, or has ended does not become a child. The method
-    /// then only waits for the operation, and the group does not cancel the operation. If you cancel the task that
-    /// awaits a child, for example a child task in a task group in the body, the child is also canceled.
+    /// If the operation is already in a queue or in a group, was started, or has ended, it does not become a child. The
+    /// method then only waits for the operation, and the group does not cancel the operation.
+    ///
+    /// If you cancel the task that calls this method, for example an `async let` task of the body, the child is also
+    /// canceled.
     ///
     /// The body of another operation may also call this method. If that operation runs in this group and the group has
     /// reached its width, the child cannot begin before that operation has ended. The wait would never end, so the
@@ -65,13 +67,13 @@ public struct GroupScope: Sendable {
 
     /// Runs a child, waits on the calling thread, and returns the child's result.
     ///
-    /// The calling thread must be the thread of the synchronous body. A synchronous child runs on this thread. For any
-    /// other child, the thread waits, and the group releases its slot in the queue during the wait.
-    /// ``QueueManager/threadLimit`` limits the number of threads that may wait. If this limit is reached, the child is
-    /// canceled with the cause `tooManyWaits`.
+    /// The calling thread must be the thread of the synchronous body. A synchronous child that can begin immediately
+    /// runs on this thread. For any other child, the thread waits, and the group does not count toward the width of its
+    /// queue during the wait. ``QueueManager/threadLimit`` limits the number of threads that may wait. If this limit is
+    /// reached, the child is canceled with the cause `tooManyWaits`.
     ///
-    /// An operation that is in a queue or in a group, was started, or has ended does not become a child. The method
-    /// then only waits for the operation.
+    /// If the operation is already in a queue or in a group, was started, or has ended, it does not become a child. The
+    /// method then only waits for the operation.
     ///
     /// - Parameters:
     ///   - child: The operation to run.
@@ -143,8 +145,8 @@ public struct GroupScope: Sendable {
 extension GroupScope {
     /// Runs a part of an async body and lets this part continue even if the group is canceled or fails.
     ///
-    /// The part runs in its own task. The part also runs if the group was canceled before this call. The children that
-    /// you run with the closure's scope also continue. The group ends only after the part has ended.
+    /// The part runs in its own task. The part also runs if the group was canceled before this call. Children that you
+    /// run with the scope that the closure receives also continue. The group ends only after the part has ended.
     ///
     /// - Parameter part: The closure that runs the part of the body.
     /// - Throws: The error that `part` throws.

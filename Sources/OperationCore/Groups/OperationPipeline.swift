@@ -47,7 +47,7 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     /// Each group that you create from the pipeline reads the sequence in one task, as
     /// `GroupOperation.map(_:width:on:_:)` does. The task reads at most `width` elements ahead, where `width` is the
     /// width of the first stage, and never more than 64. In addition, the first stage can hold one element for which it
-    /// has not created an operation yet. While the group is suspended, the task does not request another element.
+    /// has not created an operation yet. While the group is suspended, the task requests no further element.
     ///
     /// If the sequence throws an error, the group fails, and ``GroupFailure/sourceError`` contains the error. When the
     /// group is canceled or fails, the task is canceled immediately, and the group does not wait for the task.
@@ -69,9 +69,8 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     /// - Parameters:
     ///   - width: The maximum number of operations in this stage that run at the same time. A value below 1 is treated
     ///     as 1.
-    ///   - buffer: The number that is added to `width` to limit the number of running operations and waiting results of
-    ///     this stage. A result waits until the next stage has room for it. The default is `1`, and a negative value is
-    ///     treated as zero.
+    ///   - buffer: The maximum number of results of this stage that wait for the next stage while `width` operations
+    ///     run in this stage. The default is `1`, and a negative value is treated as zero.
     ///   - make: The closure that creates an operation from a result of the previous stage, or from an element if this
     ///     is the first stage. The closure is called on any thread, but never on several threads at the same time.
     public func stage<Value, Failure>(

@@ -63,7 +63,7 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     /// first store the object that can stop the work, and then check `isCancelled`.
     ///
     /// OperationKit does not call this method if the body never begins. For example, the body does not begin if the
-    /// operation was canceled before it started, or if the rule for an input canceled it.
+    /// operation was canceled before it started, or if a ``MissingInputRule`` canceled it.
     ///
     /// - Parameter cause: The cause of the cancellation.
     open func didCancel(because cause: CancellationCause) {}
@@ -93,8 +93,8 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
 
     /// Suspends the operation if it is executing.
     ///
-    /// The operation keeps its slot in its queue, and its timeout is paused. The operation calls ``didSuspend()``. If
-    /// the class does not override ``didSuspend()``, the work continues.
+    /// The operation still counts toward the width of its queue, and its timeout is paused. The operation calls
+    /// ``didSuspend()``. If the class does not override ``didSuspend()``, the work continues.
     ///
     /// - Returns: `true` if the operation was executing. Otherwise, the method has no effect and returns `false`.
     @discardableResult

@@ -68,8 +68,8 @@ extension TypedOperation {
 
 /// An operation that runs a closure on the main actor.
 ///
-/// For example, use this class to show a result that depends on other operations. If the closure throws a
-/// `CancellationError`, the operation is canceled.
+/// Use this class, for example, to show the results of other operations. If the closure throws a `CancellationError`,
+/// the operation is canceled.
 ///
 /// ```swift
 /// let show = MainQueueOperation { print("done") }

@@ -40,9 +40,9 @@ extension CommonOperationMembers {
 
     /// The duration for which the started operation waits before its body begins.
     ///
-    /// The default is zero, which disables the delay. In a plain `OperationQueue`, the operation occupies a slot while
-    /// it waits. Canceling the operation ends the wait immediately. Set the delay before the operation starts. Later
-    /// changes have no effect.
+    /// The default is zero, which disables the delay. In a plain `OperationQueue`, the operation counts toward
+    /// `maxConcurrentOperationCount` while it waits. Canceling the operation ends the wait immediately. Set the delay
+    /// before the operation starts. Later changes have no effect.
     public var startDelay: Duration {
         get { operation.startDelay }
         set { operation.startDelay = newValue }
@@ -58,7 +58,7 @@ extension CommonOperationMembers {
         set { operation.timeout = newValue }
     }
 
-    /// The time on ``clock`` by which the operation must have ended, including all waits before the operation begins.
+    /// The time on ``clock`` by which the operation must have ended.
     ///
     /// The default is `nil`, which sets no deadline. If the operation has not ended at this time, it is canceled with
     /// the cause `deadlinePassed`, whether or not it has begun. If you replace ``clock`` before the operation starts,
@@ -70,11 +70,10 @@ extension CommonOperationMembers {
 }
 
 extension CommonOperationMembers {
-    /// Waits until the operation has ended, which means that `isFinished` is `true` and the operation's dependents have
-    /// been notified.
+    /// Waits until the operation has ended, which means that `isFinished` is `true`.
     ///
-    /// The outcome may be available earlier, while a canceled operation is still winding down or a synchronous
-    /// operation is still in its `main()` method. If you cancel an operation before you start it, the operation ends
+    /// The outcome may be available earlier, while the work of a canceled operation still continues or the `main()`
+    /// method of a synchronous operation still runs. If you cancel an operation before you start it, the operation ends
     /// only after you start it.
     ///
     /// If a body waits for its own operation, or for another operation that cannot end before the body does, the wait

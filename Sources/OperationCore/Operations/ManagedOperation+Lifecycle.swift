@@ -43,8 +43,8 @@ extension ManagedOperation {
     /// If the operation already has a result, an error or a cancellation cause, its outcome does not change.
     ///
     /// If the body has not begun, it never runs. If the body is running, the operation calls `didCancel(because:)` and
-    /// ends immediately. However, a ``SyncOperation`` and an operation that winds down after a cancellation end only
-    /// when their work has ended.
+    /// ends immediately. However, a ``SyncOperation``, and an operation whose `windsDownAfterCancellation` is `true`,
+    /// end only when their work has ended.
     ///
     /// If you call this method on the callback queue and this queue is serial, neither
     /// ``TypedOperation/successHandler`` nor ``TypedOperation/failureHandler`` is called after the method has returned.

@@ -231,7 +231,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// - If the operation has already been started and is not suspended, this method has no effect.
     ///
     /// This method does not keep the operation alive, even while the operation waits to begin. To keep the operation
-    /// alive, call ``startAndKeepAlive()``. A mapped operation always stays alive from its start until its end.
+    /// alive, call ``startAndKeepAlive()``. An operation from `mapResult(_:)` or a similar method always stays alive
+    /// from its start until its end.
     public final override func start() {
         begin(onlyIfNeeded: false)
     }
@@ -253,10 +254,11 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// A Boolean value that indicates whether the operation has begun and has not ended.
     public final override var isExecuting: Bool { core.withLock { $0.machine.isExecuting } }
 
-    /// A Boolean value that indicates whether the operation has ended and has notified its queue and its dependents.
+    /// A Boolean value that indicates whether the operation has ended, so that its queue and its dependents can
+    /// continue.
     ///
-    /// Only two kinds of operations can end without being started: a child that is canceled together with its group,
-    /// and a mapped operation whose original has ended.
+    /// Only two kinds of operations can end without a start: a child that is canceled with its group, and an operation
+    /// from `mapResult(_:)` or a similar method whose original has ended.
     public final override var isFinished: Bool { core.withLock { $0.machine.isFinished } }
 
     /// A Boolean value that indicates whether the operation may begin, because its dependencies have ended or because
@@ -268,8 +270,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// The priority of the operation in its queue.
     ///
-    /// In a ``QueueManager``, you may change the priority while the operation waits. The queue also applies the
-    /// priority to the dependencies of the operation. If the priority is `normal`, the queue uses the quality of
+    /// In a ``QueueManager``, you may change the priority while the operation waits. The queue also raises the
+    /// dependencies of the operation to this priority. If the priority is `normal`, the queue uses the quality of
     /// service instead.
     open override var queuePriority: Operation.QueuePriority {
         get { super.queuePriority }

@@ -113,8 +113,8 @@ extension TypedOperation {
     ///   example, `mapOutcome` can convert a timeout of the original to an error.
     /// - If you call `finish` on a mapped operation, the result or error that you pass replaces the outcome of the
     ///   conversion. The original is not affected, and a later `cancel()` on the mapped operation has no effect.
-    /// - On Linux, if you pass a mapped operation to the `addDependency(_:)` method of a plain `Foundation.Operation`,
-    ///   pass a value of its own type and not of the type `Operation`. Otherwise, the plain operation begins only if
+    /// - On Linux, do not convert a mapped operation to the type `Operation` before you pass it to the
+    ///   `addDependency(_:)` method of a plain `Foundation.Operation`. Otherwise, the plain operation begins only if
     ///   you started exactly this mapped operation, or added it to a queue or a group.
     ///
     /// A mapped operation keeps its original alive. After a mapped operation is started, the original also keeps the

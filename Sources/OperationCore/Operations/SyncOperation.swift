@@ -25,7 +25,7 @@ import Foundation
 /// notice.
 ///
 /// If you cancel the operation while it runs, the cancellation handler is called immediately, and tasks and threads
-/// that wait for the outcome continue. The operation itself ends when `main()` returns, so a long body should check
+/// that wait for the outcome resume. The operation itself ends when `main()` returns, so a long body should check
 /// `isCancelled`.
 ///
 /// Guide: `Docs/Guides/Operations.md`
@@ -56,7 +56,7 @@ open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation
     ///
     /// If another thread cancels the operation while the operation begins, the method may be called just before
     /// `main()`. OperationKit does not call this method if the body never begins. For example, the body does not begin
-    /// if the operation was canceled before it started, or if the rule for an input canceled it.
+    /// if the operation was canceled before it started, or if a ``MissingInputRule`` canceled it.
     ///
     /// - Parameter cause: The cause of the cancellation.
     open func didCancel(because cause: CancellationCause) {}

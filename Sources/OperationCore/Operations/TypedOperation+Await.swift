@@ -56,10 +56,9 @@ extension TypedOperation {
     /// Starts the operation, waits until its outcome is decided, and returns its result.
     ///
     /// The body begins on a global queue. However, on Linux, a network operation without a request body begins on the
-    /// calling task's thread if the operation has no hook, observer or dependency. If an endpoint decodes a response of
-    /// at most 64 KiB, the waiting task can also decode the response. In this case, the result type's initializers
-    /// inherit the task-local values of the task, and this method returns only after the decoding, even if the
-    /// operation is canceled earlier.
+    /// calling task's thread if the operation has no hook, observer or dependency. The waiting task may also decode an
+    /// endpoint's response of at most 64 KiB. In this case, the result type's initializers inherit the task-local
+    /// values of the task, and this method returns only after the decoding, even if the operation is canceled earlier.
     ///
     /// If you cancel the waiting task, the operation is also canceled. If the task is already canceled, the body never
     /// begins.

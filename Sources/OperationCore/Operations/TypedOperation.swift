@@ -28,7 +28,7 @@ import Foundation
 ///
 /// 1. The handler is enqueued on ``callbackQueue``.
 /// 2. `isFinished` becomes `true`.
-/// 3. Dependents are released.
+/// 3. The operations that depend on this operation can begin.
 /// 4. The `completionBlock` runs.
 ///
 /// Therefore, handlers on one serial queue run in the order of the dependency graph, and an operation ends without

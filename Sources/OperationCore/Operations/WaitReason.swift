@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// The reason why an executing operation waits without a slot in its queue.
+/// The reason why an executing operation waits and does not count toward the width of its queue.
 public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
     /// A kind of event for which an executing operation waits.
     ///
@@ -14,7 +14,7 @@ public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
 
         private init(_ name: String) { description = name }
 
-        /// The operation waits until a pause ends, for example before another attempt.
+        /// The operation waits until a pause ends, for example before a retry.
         public static let pause = Kind("pause")
         /// The operation waits because a rate limit delays its next request.
         public static let rateLimit = Kind("rateLimit")
@@ -65,11 +65,10 @@ extension WaitReason {
 
 // Operations that wait in the middle of their work, without a thread.
 extension ManagedOperation {
-    /// The reason why the executing operation waits without a slot, or `nil` if it does not wait.
+    /// The reason why the executing operation waits, or `nil` if it does not wait.
     ///
-    /// While the operation waits, it does not occupy a slot in its ``QueueManager``, so other operations can run.
-    /// Before the operation resumes, it gets a slot again. The operation takes precedence over operations that have not
-    /// begun.
+    /// While the operation waits, it does not count toward the width of its ``QueueManager``, so other operations can
+    /// run. When the operation can resume, it takes precedence over operations that have not begun.
     public final var waitReason: WaitReason? {
         core.withLock { $0.machine.ending == nil ? $0.extras?.wait : nil }
     }

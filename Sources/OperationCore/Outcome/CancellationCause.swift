@@ -12,7 +12,7 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
     /// The code that identifies the cause.
     public var code: Code { storage.code }
 
-    /// A sentence that describes the reason for the cancellation and a possible solution.
+    /// A text that describes the reason for the cancellation and, for some codes, a solution.
     public var message: String {
         guard let place = storage.place else { return storage.message }
         return storage.message.replacing("{group}", with: "\(place)")
@@ -21,12 +21,11 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
     /// The names of the groups that passed on the cancellation, from the outermost group inward, or `nil` if the
     /// cancellation did not come from a group.
     ///
-    /// The last name belongs to the group that canceled its children. If the groups are very deeply nested, the path
-    /// omits outer groups.
+    /// The last name belongs to the group that canceled its children. If 16 or more groups are nested, the path can
+    /// omit outer groups.
     public var path: [String]? { storage.place?.names }
 
-    /// The error that led to this cancellation, such as the error of a failed dependency, or `nil` if no error led to
-    /// it.
+    /// The error that led to this cancellation, such as the error of a failed dependency, or `nil` if there is none.
     public var underlyingError: (any Error)? { storage.underlyingError }
 
     /// The cause of an earlier cancellation that led to this one, for example in a dependency, or `nil` if there is
@@ -51,7 +50,7 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
     ///
     /// - Parameters:
     ///   - code: The code that identifies the cause.
-    ///   - message: A sentence that describes the reason for the cancellation and a possible solution.
+    ///   - message: A text that describes the reason for the cancellation and, for some codes, a solution.
     ///   - underlyingError: The error that led to the cancellation. The default is `nil`.
     ///   - underlyingCause: The cancellation that led to this cancellation. The default is `nil`.
     public init(
@@ -166,7 +165,7 @@ extension CancellationCause {
         /// For example, the group has ended, the operation waits for the group, or the body of the group must not wait
         /// on the calling thread.
         public static let groupRefused = Code("groupRefused")
-        /// A child of the group was canceled, and the body of the group needed the child's result.
+        /// The operation is a group whose body needed the result of a child, and this child was canceled.
         public static let childCancelled = Code("childCancelled")
         /// The body of the operation threw a `CancellationError`.
         public static let bodyCancelled = Code("bodyCancelled")

@@ -5,12 +5,12 @@ import Foundation
 
 /// The outcome of an operation, which is a result, an error or a cancellation.
 ///
-/// Each operation has exactly one outcome. If an event outside the operation's work, such as a timeout or a failed
-/// dependency, ends the operation, the outcome is a cancellation with a ``CancellationCause``. The outcome is also a
-/// cancellation if the work ends without a result or an error.
+/// Each operation has exactly one outcome. If an event outside the operation's work, such as a timeout, ends the
+/// operation, the outcome is a cancellation with a ``CancellationCause``. The outcome is also a cancellation if the
+/// work ends without a result or an error.
 ///
-/// The author of the operation chooses the type of the error. You can use your own error type. The operations from this
-/// package use types such as ``FileOperationError``.
+/// The operations from this package use error types such as ``FileOperationError``. In your own operations, you can use
+/// your own error type.
 ///
 /// No more cases will be added.
 public enum OperationOutcome<ResultType, ErrorType: Error> {

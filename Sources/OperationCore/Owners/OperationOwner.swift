@@ -6,8 +6,8 @@ import Foundation
 /// An object or a name to which operations belong, so that you can cancel these operations together.
 ///
 /// When a user closes a screen, signs out or deletes a document, the results of some running operations are no longer
-/// needed. If you keep a list of these operations, you must update the list, on any thread, whenever an operation ends.
-/// Set an owner instead:
+/// needed. If you keep your own list of running operations, you must update it, on any thread, whenever an operation
+/// ends. Set an owner instead:
 ///
 /// ```swift
 /// final class Gallery: Sendable {
@@ -23,7 +23,7 @@ import Foundation
 /// }
 /// ```
 ///
-/// The owner does not keep the object alive. If the object is gone before an operation begins, the operation is
+/// The owner does not keep the object alive. If the object is freed before an operation begins, the operation is
 /// canceled with the cause `ownerGone`. Operations that have begun continue, unless the `deinit` of the object or its
 /// ``OperationOwnerToken`` cancels them.
 public struct OperationOwner: Sendable {
@@ -101,8 +101,8 @@ extension OperationOwner: ExpressibleByStringLiteral, CustomStringConvertible {
 extension OperationOwner {
     /// Cancels all operations that belong to an object, regardless of where they run.
     ///
-    /// The object may call this method in its `deinit`. The cost of the call depends only on the number of operations
-    /// that belong to the object. Operations that get this owner during the call might not be canceled.
+    /// The object may call this method in its `deinit`. The duration of the call depends only on the number of
+    /// operations that belong to the object. Operations that get this owner during the call might not be canceled.
     ///
     /// - Parameters:
     ///   - object: The owner, which is compared by identity.
@@ -119,7 +119,7 @@ extension OperationOwner {
     /// - Parameters:
     ///   - owner: The owner, for example a string literal, `.named(_:)` or the `owner` of an operation.
     ///   - cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
-    ///     `ownerCancelled`, or `ownerGone` if the owner is an object that is gone.
+    ///     `ownerCancelled`, or `ownerGone` if the owner is an object that was freed.
     /// - Returns: The number of operations that were canceled, excluding operations that already had an outcome.
     @discardableResult
     public static func cancelOperations(ownedBy owner: OperationOwner, because cause: CancellationCause? = nil) -> Int {
@@ -130,7 +130,7 @@ extension OperationOwner {
     ///
     /// For an operation from this package, this method has the same effect as setting its `owner`. This method does not
     /// keep a plain `Foundation.Operation` alive. Some time after the plain operation has finished, OperationKit
-    /// removes the owner of the operation. OperationKit checks whether the owner of a plain operation is gone only if
+    /// removes the owner of the operation. OperationKit checks whether the owner of a plain operation was freed only if
     /// the operation is in a ``QueueManager``.
     ///
     /// - Parameters:
@@ -151,8 +151,8 @@ extension OperationOwner {
 extension OperationQueue {
     /// Cancels the operations in this queue that belong to an object.
     ///
-    /// Foundation provides only a list of all operations in a queue, so the cost of the call depends on the number of
-    /// operations in the queue.
+    /// Foundation provides only a list of all operations in a queue, so the duration of the call depends on the number
+    /// of operations in the queue.
     ///
     /// - Parameters:
     ///   - object: The owner, which is compared by identity.
@@ -169,7 +169,7 @@ extension OperationQueue {
     /// - Parameters:
     ///   - owner: The owner, for example a string literal, `.named(_:)` or the `owner` of an operation.
     ///   - cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
-    ///     `ownerCancelled`, or `ownerGone` if the owner is an object that is gone.
+    ///     `ownerCancelled`, or `ownerGone` if the owner is an object that was freed.
     /// - Returns: The number of operations that were canceled, excluding operations that already had an outcome.
     @discardableResult
     public func cancelOperations(ownedBy owner: OperationOwner, because cause: CancellationCause? = nil) -> Int {
@@ -283,7 +283,7 @@ final class OwnerGroup {
 extension CommonOperationMembers {
     /// The object or name to which the operation belongs, or `nil` if the operation has no owner.
     ///
-    /// The default is `nil`. The operation references an object weakly. If the object is gone before the operation
+    /// The default is `nil`. The operation references an object weakly. If the object is freed before the operation
     /// begins, the operation is canceled with the cause `ownerGone`.
     public var owner: OperationOwner? {
         get { (self as ManagedOperation).assignedOwner }

@@ -5,7 +5,7 @@
 public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The code that identifies the error.
     public let code: Code
-    /// A sentence that describes the error, the reason and a possible solution.
+    /// A text that describes the error, the reason and a possible solution.
     public let message: String
     /// The name of the queue that threw the error.
     public let queue: String
@@ -50,9 +50,9 @@ public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let notRemakable = Code("notRemakable")
         /// The failure is not in the queue's list of failures.
         public static let notListed = Code("notListed")
-        /// The operation would wait for another operation that already waits for it.
+        /// The operation and another operation would wait for each other.
         public static let cycle = Code("cycle")
-        /// An operation in the chain cannot depend on the operation before it.
+        /// An operation that you passed to `addChain` cannot depend on the operation before it.
         public static let chain = Code("chain")
     }
 }

@@ -24,7 +24,7 @@ extension QueueManager {
     /// The dispatch queue on which the operations in this queue call their handlers.
     ///
     /// The default is `nil`, which uses ``OperationDefaults/callbackQueue``. A callback queue that is set on the
-    /// operation, on its base or on a group that contains the operation takes precedence. See
+    /// operation, on its `NetworkBase` or on a group that contains the operation takes precedence. See
     /// ``TypedOperation/callbackQueue``.
     public var callbackQueue: DispatchQueue? {
         get { engine.callbackQueue }
@@ -39,8 +39,8 @@ extension QueueManager {
     /// If you set the property to `false`, the other object still suspends the queue. Therefore, do not save the value
     /// and restore it later.
     ///
-    /// If you cancel an operation from this package while the queue is suspended, the operation still ends. A plain
-    /// `Foundation.Operation` ends when the queue resumes.
+    /// If you cancel an operation from this package while the queue is suspended, the operation still ends. A canceled
+    /// plain `Foundation.Operation` ends only when the queue resumes.
     public var isSuspended: Bool {
         get { engine.state.withLock { $0.machine.isSuspended } }
         set { engine.setSuspended(newValue, because: nil) }
@@ -51,7 +51,7 @@ extension QueueManager {
     /// Other objects that suspend the queue do not affect this value.
     package var isSuspendedByUser: Bool { engine.state.withLock { $0.suspension.isAskedFor } }
 
-    /// Suspends the queue for a reason, which ``explain(_:)`` includes in its explanation.
+    /// Suspends the queue for a reason, which ``explain(_:)`` includes in the explanation.
     ///
     /// To resume the queue, set ``isSuspended`` to `false`.
     ///
@@ -103,7 +103,7 @@ extension QueueManager {
     /// Waits until all operations and closures in the queue have ended, or until the waiting task is canceled.
     ///
     /// Do not await this method in an operation that the queue runs. The operation would wait for itself until you
-    /// cancel the operation. OperationKit reports a notice of the kind `waitsForItself` in this case.
+    /// cancel the operation. For such a call, OperationKit reports a notice of the kind `waitsForItself`.
     public func drained() async {
         if engine.isRunningCaller {
             OperationDiagnostics.report(.waitsForItself, by: name, QueueError.waitsForItself(name).message)
@@ -265,7 +265,7 @@ extension QueueManager {
     /// - Parameters:
     ///   - owner: The owner, for example a string literal, `.named(_:)` or the `owner` of an operation.
     ///   - cause: The cause of the cancellations. The default is `nil`, which uses a cause with the code
-    ///     `ownerCancelled`, or `ownerGone` if the owner is an object that is gone.
+    ///     `ownerCancelled`, or `ownerGone` if the owner is an object that was freed.
     /// - Returns: The number of operations that were canceled, excluding operations that already had an outcome.
     @discardableResult
     public func cancelOperations(ownedBy owner: OperationOwner, because cause: CancellationCause? = nil) -> Int {

@@ -15,22 +15,23 @@ import Foundation
 /// await queue.drained()
 /// ```
 ///
-/// Use this class instead of `OperationQueue`. The cost per operation does not grow with the number of operations. The
-/// queue provides lists of the operations that wait, run or have failed. The queue accepts any `Foundation.Operation`,
-/// and has less overhead for operations from this package than for plain operations.
+/// Use this class instead of `OperationQueue`. The time that the queue needs for each operation does not grow with the
+/// number of operations in the queue. The queue provides lists of the operations that wait, run or have failed. The
+/// queue accepts any `Foundation.Operation`, and has less overhead for operations from this package than for plain
+/// operations.
 ///
 /// ### Threads
 ///
-/// Bodies run on threads that the package manages. A queue normally uses at most as many threads as the computer has
-/// cores, or as many as its width if the width is smaller. An asynchronous operation occupies its slot in the queue
-/// until it ends, but occupies a thread only while `main()` runs.
+/// The bodies of operations run on threads that the package manages. Normally, a queue uses at most one thread for each
+/// processor core, and no more threads than its width. A queue has as many *slots* as its width. An asynchronous
+/// operation occupies a slot until it ends, but occupies a thread only while `main()` runs.
 ///
 /// If a body waits in a call to this package, such as `startAndWait()` or `waitUntilFinished()`, the body releases its
 /// slot during the wait. Another thread then immediately runs other operations. All queues in the process together use
 /// at most ``threadLimit`` threads.
 ///
 /// Within milliseconds, the queue also detects bodies that block their threads in calls that the queue cannot observe,
-/// such as waiting for a semaphore. If an operation is ready but none begins, and the processor time of the process
+/// such as a wait for a semaphore. If an operation is ready but none begins, and the processor time of the process
 /// shows that cores are idle, the queue adds threads. The number of threads grows to at most 64, or to the number of
 /// cores if that is greater. On a computer with up to 64 cores, 65 bodies that wait for each other with a semaphore
 /// therefore never end, regardless of the width. If the cores are busy, the queue adds a thread only rarely. The
@@ -113,7 +114,7 @@ extension QueueManager {
 
     /// Adds a closure to the queue without creating an operation.
     ///
-    /// A closure costs less than an operation. No operation can depend on a closure.
+    /// A closure has less overhead than an operation, but no operation can depend on a closure.
     ///
     /// - Parameters:
     ///   - priority: The priority of the closure in the queue. The default is `.normal`.

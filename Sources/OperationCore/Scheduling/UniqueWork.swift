@@ -324,8 +324,7 @@ extension QueueManager {
     ///   - key: Any hashable value. The key applies only to this queue. The queue holds a lock while it calls the key's
     ///     `==` and `hash(into:)` methods, so these methods must only compare and hash.
     ///   - policy: The policy that decides which operation runs.
-    /// - Returns: `false` if the queue kept an existing operation and the new operation has ended with a cancellation;
-    ///   otherwise, `true`.
+    /// - Returns: `false` if the queue kept an existing operation and canceled the new operation; otherwise, `true`.
     /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cycle` if the queue keeps an existing
     ///   operation that waits for the new operation.
     @discardableResult

@@ -12,20 +12,20 @@
 /// ```
 ///
 /// Operations that have the same category object share its limit, whether or not they are in a queue. The name is only
-/// for display, so categories with the same name are independent.
+/// for display, so two category objects with the same name are independent.
 ///
 /// An operation requests all of its categories in one step, when its dependencies have ended and its conditions,
 /// throttle and delay allow the operation to begin. The operation gets either all of its categories or none, so it
 /// never holds one category while it waits for another. When the operation has ended, it releases its categories.
 ///
-/// Each category has one waiting list for each queue. An operation gets its categories when the operation is first in
-/// its queue's list for each category and no category has reached its limit. An operation that waits for several
-/// categories keeps its position in all of their lists, even if one of the categories is available.
+/// Each category has one waiting list for each queue, and one for operations outside queues. An operation gets its
+/// categories when it is first in its list for each category and no category has reached its limit. An operation that
+/// waits for several categories keeps its position in all of their lists, even if one of the categories is available.
 ///
-/// An operation in a ``QueueManager`` gets its categories together with its slot. While the operation waits for a slot,
-/// it holds no category. If the operation gets a slot but not its categories, it releases the slot. If more than eight
-/// later operations have acquired their categories first, the operation keeps its slot and waits for its categories,
-/// for up to 16 seconds each time.
+/// An operation in a ``QueueManager`` gets its categories together with its slot in the queue. While the operation
+/// waits for a slot, it holds no category. If the operation gets a slot but not its categories, it releases the slot.
+/// If more than eight later operations have acquired their categories first, the operation keeps its next slot and
+/// waits with it for the categories. Each of these waits lasts at most about 16 seconds.
 public final class OperationCategory: Sendable {
     /// The name of the category, for display.
     public let name: String

@@ -168,8 +168,8 @@ public struct ThrottleRule: Sendable {
     ///
     /// - Parameters:
     ///   - key: The key of all operations that must not run at the same time.
-    ///   - interval: The minimum time from the end of this operation to the beginning of the next operation with the
-    ///     key.
+    ///   - interval: The minimum time from the end of an operation with this rule to the beginning of the next
+    ///     operation with the key.
     ///   - early: The value that determines how OperationKit handles the operation if it would begin too early. The
     ///     default is ``Early/drop``.
     ///   - registry: The throttle that records the executions for the key. The default is ``OperationThrottle/shared``.

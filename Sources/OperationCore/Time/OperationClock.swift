@@ -5,8 +5,8 @@ import Dispatch
 
 /// A source of time for timeouts, deadlines, delays and waits.
 ///
-/// You can replace the clock of each wait in OperationKit. For example, with the `ManualClock` of `OperationTestKit`, a
-/// test can simulate an hour in a microsecond.
+/// You can use your own clock. With the `ManualClock` of `OperationTestKit`, a test can simulate an hour in a
+/// microsecond.
 public protocol OperationClock: Sendable {
     /// The current time, which never decreases.
     var now: OperationInstant { get }
@@ -99,7 +99,7 @@ public struct OperationInstant: InstantProtocol, Sendable, Hashable, CustomStrin
 
     /// Returns the duration from this time to `other`.
     ///
-    /// - Parameter other: The end of the duration. If this time is earlier, the result is negative.
+    /// - Parameter other: The end of the duration. If `other` is before this time, the result is negative.
     public func duration(to other: OperationInstant) -> Duration {
         (other.offset.clamped - offset.clamped).clamped
     }
@@ -126,8 +126,7 @@ extension Duration {
 
 /// A clock that uses the system's monotonic time.
 ///
-/// The clock uses `DispatchTime` (`CLOCK_MONOTONIC` on Linux). All timers of the clock use the same timer source. The
-/// clock calls each closure on a global queue.
+/// The clock uses `DispatchTime` (`CLOCK_MONOTONIC` on Linux), and calls each closure on a global queue.
 public final class SystemClock: OperationClock {
     /// The only instance of the clock.
     package static let shared = SystemClock()

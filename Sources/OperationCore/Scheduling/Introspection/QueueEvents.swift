@@ -45,7 +45,7 @@ private final class QueueSubscription: Sendable {
     }
 }
 
-/// A numbered change to a queue or to one of its entries.
+/// A numbered change to a queue or to one of its entries, which are operations and closures.
 public struct QueueEvent: Sendable, CustomStringConvertible {
     /// A change to a queue or to one of its entries.
     ///
@@ -55,11 +55,11 @@ public struct QueueEvent: Sendable, CustomStringConvertible {
         ///
         /// The associated values are the entry and its first state.
         case added(QueueEntry, QueueEntry.State)
-        /// An entry that is not running changed its state, for example to `ready` after its dependencies had ended.
+        /// An entry changed to a state other than `running`, for example to `ready` after its dependencies had ended.
         case moved(QueueEntry, QueueEntry.State)
         /// The queue began to run an entry.
         case started(QueueEntry)
-        /// A running entry released its slot and waits, for example for a network connection or before another attempt.
+        /// A running entry released its slot and waits, for example for a network connection or before a retry.
         ///
         /// If the reason for the wait changes, the queue reports this change again.
         case rested(QueueEntry, WaitReason)
@@ -79,7 +79,7 @@ public struct QueueEvent: Sendable, CustomStringConvertible {
         case closed
     }
 
-    /// The number of the event, which increases by one with each event in a queue.
+    /// The number of the event, which increases by one with each event in the queue.
     public let number: UInt64
     /// The change to the queue.
     public let change: Change
@@ -323,7 +323,7 @@ final class QueueFeed: Sendable {
     }
 }
 
-/// An update for the reader of a queue's events.
+/// An element of the sequence ``QueueManager/events``.
 ///
 /// No more cases will be added.
 public enum QueueUpdate: Sendable {

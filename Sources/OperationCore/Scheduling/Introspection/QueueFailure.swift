@@ -13,7 +13,7 @@ public struct QueueFailure: Sendable, Identifiable, CustomStringConvertible {
     public let error: any Error
     /// The time at which the operation failed.
     public let date: Date
-    /// A Boolean value that indicates whether the queue can create the operation again with a closure.
+    /// A Boolean value that indicates whether the queue has a closure that creates the operation again.
     public let canRunAgain: Bool
 
     /// A description with the name of the operation and the error in one line.
@@ -171,13 +171,13 @@ extension QueueManager {
     }
 
     /// Creates a new operation to replace a failed one, adds the new operation to the queue, and removes the failure
-    /// from the list.
+    /// from ``failures``.
     ///
     /// - Parameter failure: The failure of the operation to run again.
     /// - Returns: The new operation.
-    /// - Throws: A ``QueueError`` with the code `notRemakable` if the method cannot replace the operation, or with
-    ///   the code `notListed` if the failure is not in the list. If the queue cannot add the new operation, the method
-    ///   throws the same error as `add`, and the failure stays in the list.
+    /// - Throws: A ``QueueError`` with the code `notRemakable` if the queue has no closure that creates the operation
+    ///   again, or with the code `notListed` if the failure is not in ``failures``. If the queue cannot add the new
+    ///   operation, the method throws the same error as `add`, and the failure stays in the list.
     @discardableResult
     public func runAgain(_ failure: QueueFailure) throws(QueueError) -> ManagedOperation {
         let (name, operationName) = (engine.name, failure.operation.displayName)
@@ -197,9 +197,9 @@ extension QueueManager {
     }
 
     /// Creates new operations to replace all failed ones, adds the new operations in the order of the failures, and
-    /// removes the failures from the list.
+    /// removes the failures from ``failures``.
     ///
-    /// If the method cannot replace an operation, the operation's failure stays in the list.
+    /// If the queue has no closure that creates an operation again, the operation's failure stays in the list.
     ///
     /// - Returns: The new operations.
     /// - Throws: A ``QueueError`` if the queue cannot add one of the operations. The failure of that operation and the

@@ -7,13 +7,13 @@ import Foundation
 extension QueueManager {
     /// The number of entries in each state and the number of ended entries for each outcome.
     ///
-    /// The cost of reading this property does not depend on the number of entries.
+    /// The time to read this property does not depend on the number of entries.
     public var counts: QueueCounts { engine.counts }
 
     /// The current entries, counts and settings of the queue.
     ///
-    /// The cost of reading this property grows with the number of entries, and the queue is blocked during the access.
-    /// If you need only numbers, read ``counts``.
+    /// The time to read this property grows with the number of entries, and the queue is blocked during the access. If
+    /// you need only numbers, read ``counts``.
     public var snapshot: QueueSnapshot { engine.snapshot }
 
     /// An asynchronous sequence that begins with the current state of the queue and continues with its changes.
@@ -67,9 +67,9 @@ extension QueueManager {
     /// ```
     ///
     /// The explanation includes the dependencies and limits for which the operation waits, and the operations that
-    /// occupy the slots. The operation may be of any kind, inside or outside this queue. The cost grows with the number
-    /// of entries, and the queue is blocked during the call. Therefore, use this method to investigate a problem rather
-    /// than for every operation.
+    /// occupy the slots. The operation may be of any kind, inside or outside this queue. The duration of the call grows
+    /// with the number of entries, and the queue is blocked during the call. Therefore, use this method to investigate
+    /// a problem rather than for every operation.
     ///
     /// - Parameter operation: The operation to explain.
     /// - Returns: The explanation as text, which describes the state at the time of the call.
@@ -83,10 +83,10 @@ extension QueueManager {
 extension QueueManager {
     /// The progress of the queue, in which each entry that was ever added is one unit of work.
     ///
-    /// The number of completed units and the total number only increase. The fraction decreases if you add entries
-    /// faster than entries end. Canceling the progress cancels all unfinished operations and drops all closures that
-    /// have not begun. After the first access, the progress is updated on a global queue and on the threads that change
-    /// the queue. Observers of the progress are called on these threads.
+    /// The number of completed units and the total number only increase. The fraction can decrease when you add
+    /// entries. Canceling the progress cancels all unfinished operations and drops all closures that have not begun.
+    /// After the first access, the progress is updated on a global queue and on the threads that change the queue.
+    /// Observers of the progress are called on these threads.
     public var progress: Progress { engine.progress }
 }
 

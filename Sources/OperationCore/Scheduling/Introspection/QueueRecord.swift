@@ -1,7 +1,7 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
-/// A record of the operations and closures that a queue has run since the recording began.
+/// A record of a queue's operations and closures since the recording began.
 public struct QueueRecord: Sendable {
     /// The name of the queue.
     public let queue: String
@@ -17,7 +17,7 @@ public struct QueueRecord: Sendable {
     }
 }
 
-/// A recorded operation or closure with its times.
+/// A recorded entry of a queue, which is an operation or a closure, with its times.
 public struct QueueRun: Sendable, Identifiable {
     /// The number of the operation or closure, which increases in the order in which the entries were added.
     public let id: Int
@@ -27,7 +27,7 @@ public struct QueueRun: Sendable, Identifiable {
     public package(set) var added: OperationInstant
     /// The duration for which the entry waited for its dependencies.
     public package(set) var waitingForDependencies = Duration.zero
-    /// The duration for which the entry waited because of a delay or another start condition.
+    /// The duration for which the entry waited because of a delay, a condition, a category or a throttle.
     public package(set) var held = Duration.zero
     /// The duration for which the entry was ready and waited for a slot.
     public package(set) var waitingForPlace = Duration.zero

@@ -118,9 +118,9 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
     public enum State: Sendable, Hashable, CaseIterable {
         /// The entry waits for dependencies that have not ended.
         case waiting
-        /// The entry waits because of a delay or another start condition.
+        /// The entry waits because of a delay, a condition, a category or a throttle.
         case held
-        /// The entry can begin as soon as a slot is free.
+        /// The entry waits only for a slot, for an earlier barrier, or for the suspended queue to resume.
         case ready
         /// The entry has begun and has not ended.
         case running
@@ -134,11 +134,11 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
     public enum Ending: Sendable, Hashable, CaseIterable {
         /// The entry ended with a result.
         ///
-        /// A closure always ends in this way, and so does a plain operation that was not canceled.
+        /// A closure that ran always ends in this way, and so does a plain operation that was not canceled.
         case success
         /// The entry ended with an error.
         case failure
-        /// The entry was canceled before it had a result or an error.
+        /// The entry was canceled before it had a result or an error, or is a closure that the queue dropped.
         case cancelled
     }
 
@@ -154,7 +154,7 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
         closureName = entry.details?.name
     }
 
-    /// The reason why the running operation waits without a slot, or `nil` if the operation does not wait.
+    /// The reason why the running operation waits, or `nil` if the operation does not wait.
     ///
     /// The value comes from the operation itself, which may have resumed since you received the entry.
     public var waitReason: WaitReason? { (operation as? ManagedOperation)?.waitReason }
@@ -214,9 +214,9 @@ extension QueueMachine.Work {
 public struct QueueCounts: Sendable, Hashable, CustomStringConvertible {
     /// The number of entries that wait for dependencies.
     public internal(set) var waiting = 0
-    /// The number of entries that wait because of a delay or another start condition.
+    /// The number of entries that wait because of a delay, a condition, a category or a throttle.
     public internal(set) var held = 0
-    /// The number of entries that could begin if a slot were free.
+    /// The number of entries in the state ``QueueEntry/State/ready``.
     public internal(set) var ready = 0
     /// The number of entries that have begun and have not ended.
     public internal(set) var running = 0
