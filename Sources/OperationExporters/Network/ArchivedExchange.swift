@@ -220,7 +220,7 @@ extension ArchiveEntry {
         let type = type(request.headers, options) ?? "application/octet-stream"
         guard options.keepsBodies else { return PostData(mimeType: type, text: "", comment: "bodies are not kept") }
         guard let data = request.body.bytesInMemory else {
-            return PostData(mimeType: type, text: "", comment: "from a file or a stream, and not kept")
+            return PostData(mimeType: type, text: "", comment: "left out: the body is a file or a stream")
         }
         if let fields = form(data, type, options) { return PostData(mimeType: type, params: fields) }
         let shown = ShownBody(data, options)
@@ -246,7 +246,7 @@ extension ArchiveEntry {
         if head.isDecoded, let wire, wire > 0, size >= wire { content.compression = size - wire }
         guard options.keepsBodies else { return content }
         guard let body = exchange.body else {
-            if size > 0 { content.comment = "not in memory, and not kept" }
+            if size > 0 { content.comment = "left out: the body was not in memory" }
             return content
         }
         // In a response without a body, the length in the headers is that of another response.

@@ -18,11 +18,11 @@ extension MeterCounters {
     /// Returns all metrics that have samples.
     func families(prefix: String) -> [MeterFamily] {
         [
-            counter(prefix, "operations_started_total", "Operations that began.", [Key(): began]) { _ in [] },
+            counter(prefix, "operations_started_total", "Operations that started.", [Key(): began]) { _ in [] },
             counter(
                 prefix, "operations_ended_total",
                 "Operations that ended, by outcome. Operations with the outcome unbegun were canceled before they "
-                    + "began, and do not count as started.",
+                    + "started, and do not count as started.",
                 ended
             ) { [("method", $0.method), ("host", $0.host), ("status", $0.status), ("outcome", $0.word)] },
             counter(
@@ -35,15 +35,15 @@ extension MeterCounters {
                     ("code", $0.code),
                 ]
             },
-            counter(prefix, "retries_total", "Attempts that another attempt followed, by reason.", retries) {
+            counter(prefix, "retries_total", "Decisions to make another attempt, by reason.", retries) {
                 [("reason", $0.word)]
             },
-            counter(prefix, "waits_total", "Operations that were paused after an attempt, by reason.", waits) {
+            counter(prefix, "waits_total", "Waits before a request or after a failed attempt, by reason.", waits) {
                 [("reason", $0.word)]
             },
             counter(
                 prefix, "refreshes_total",
-                "Refreshes of credentials, by outcome. The outcome set means that the program set a credential itself.",
+                "Events of credential refreshes, by outcome. The outcome set means that the program set a credential.",
                 refreshes
             ) { [("outcome", $0.word)] },
             counter(
@@ -55,9 +55,9 @@ extension MeterCounters {
                 "Bytes of response bodies received by transfers that were not canceled, before decompression.",
                 receivedBytes
             ) { [("host", $0.host)] },
-            Self.gauge(prefix, "operations_in_flight", "Operations that began and have not ended.", Double(inFlight)),
+            Self.gauge(prefix, "operations_in_flight", "Operations that started and have not ended.", Double(inFlight)),
             Self.gauge(
-                prefix, "attempts_in_flight", "Attempts that began and have not ended.", Double(attemptsInFlight)),
+                prefix, "attempts_in_flight", "Attempts that started and have not ended.", Double(attemptsInFlight)),
             histogram(
                 prefix, "operation_duration_seconds", "Duration of operations, including waits and retries.", durations
             ),
