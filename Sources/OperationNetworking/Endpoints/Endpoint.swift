@@ -32,7 +32,7 @@ import Foundation
 public struct Endpoint<ResultType: Sendable>: Sendable {
     /// The HTTP method of the request.
     public var method: String
-    /// The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    /// The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
     ///
     /// If you set this property, the path replaces a URL that you set with ``at(_:allowsOtherOrigin:)``.
     public var path: String {
@@ -40,21 +40,21 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     }
     /// The query parameters of the request.
     ///
-    /// The ``NetworkBase/formEncoder`` of the base determines the format of arrays, nested values and `nil` values. By
-    /// default, the request omits `nil` values.
+    /// The ``NetworkBase/formEncoder`` determines the format of arrays, nested values and `nil` values. By default, the
+    /// request omits `nil` values.
     ///
     /// The default is an empty dictionary.
     public var query: [String: (any Sendable)?]
-    /// The headers of the request, in addition to the headers of the base.
+    /// The headers of the request, in addition to ``NetworkBase/headers``.
     ///
-    /// A header in this property replaces the headers of the base that have the same name.
+    /// A header in this property replaces the headers of the ``NetworkBase`` that have the same name.
     public var headers: HeaderFields
-    /// The value of the `Accept` header, unless the headers of the endpoint or the base contain that header.
+    /// The value of the `Accept` header, unless the headers of the endpoint or its ``NetworkBase`` contain that header.
     ///
     /// If the response has another content type, the operation fails, unless ``ResponseRules/contentTypes`` allows that
     /// type.
     public var accepts: String
-    /// A closure that creates the body of the request from the settings of the base.
+    /// A closure that receives the ``NetworkBase`` and creates the body of the request.
     ///
     /// The operation calls the closure each time it creates the request, which happens at least once for each attempt.
     /// The closure runs on the thread that starts the operation or ends a wait.
@@ -63,7 +63,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     }
     /// Whether it is certain that the request has no body, so that no code of the user creates it.
     private(set) var sendsNoBody = false
-    /// A closure that decodes the result from the body and headers of the response, using the settings of the base.
+    /// A closure that receives the body and headers of the response and the ``NetworkBase``, and returns the result.
     ///
     /// The operation calls the closure on the thread on which it evaluates the response.
     public var decode: @Sendable (Data, HTTPURLResponse, NetworkBase) throws -> ResultType {
@@ -85,14 +85,14 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - method: The HTTP method of the request.
-    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
-    ///   - headers: The headers of the request, in addition to the headers of the base. The default is an empty list.
+    ///   - headers: The headers of the request, in addition to ``NetworkBase/headers``. The default is an empty list.
     ///   - accepts: The value of the `Accept` header. The default is `*/*`, which accepts responses of any content
     ///     type.
     ///   - makeBody: A closure that creates the body of the request. The default closure creates no body.
-    ///   - decode: A closure that creates the result from the body and headers of the response, using the settings of
-    ///     the base. The operation calls the closure on the thread on which it evaluates the response.
+    ///   - decode: A closure that receives the body and headers of the response and the ``NetworkBase``, and returns
+    ///     the result. The operation calls the closure on the thread on which it evaluates the response.
     public init(
         _ method: String, _ path: String, query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
         accepts: String = "*/*", makeBody: @escaping @Sendable (NetworkBase) throws -> RequestBody = { _ in .none },
@@ -145,11 +145,11 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// }
     /// ```
     ///
-    /// The operation resolves a relative URL against the URL of the base. For example, the operation appends `songs/7`
-    /// to the path of the base and resolves `/songs/7` against the root of the host. The operation ignores the query of
-    /// the base. If the URL contains a user name or a password, the operation removes them.
+    /// The operation resolves a relative URL against ``NetworkBase/url``. For example, the operation appends `songs/7`
+    /// to the path of that URL and resolves `/songs/7` against the root of the host. The operation ignores the query of
+    /// the base URL. If the URL contains a user name or a password, the operation removes both.
     ///
-    /// If the URL differs from the base in its scheme, host or port, the operation fails with
+    /// If the scheme, host or port of the URL differs from that of the base URL, the operation fails with
     /// ``NetworkError/Code/otherOrigin`` before it sends a request. If you allow other origins, a request to another
     /// origin does not contain the secrets of the base:
     ///
@@ -162,9 +162,9 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     ///   origin.
     ///
     /// - Parameters:
-    ///   - url: An absolute URL, or a URL that is relative to the base.
-    ///   - allowsOtherOrigin: A Boolean value that indicates whether the URL can differ from the base in its scheme,
-    ///     host or port. The default is `false`.
+    ///   - url: An absolute URL, or a URL that is relative to ``NetworkBase/url``.
+    ///   - allowsOtherOrigin: A Boolean value that indicates whether the scheme, host or port of the URL can differ
+    ///     from that of the base URL. The default is `false`.
     public func at(_ url: URL, allowsOtherOrigin: Bool = false) -> Self {
         var endpoint = self
         (endpoint.path, endpoint.query) = ("", [:])
@@ -224,7 +224,7 @@ extension Endpoint where ResultType: Decodable {
     /// Creates an endpoint that sends a GET request to a path of the service.
     ///
     /// - Parameters:
-    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     public static func get(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
         reading("GET", path, query)
@@ -233,7 +233,7 @@ extension Endpoint where ResultType: Decodable {
     /// Creates an endpoint that sends a DELETE request to a path of the service.
     ///
     /// - Parameters:
-    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     public static func delete(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
         reading("DELETE", path, query)
@@ -242,7 +242,7 @@ extension Endpoint where ResultType: Decodable {
     /// Creates an endpoint that sends a value as JSON in a POST request.
     ///
     /// - Parameters:
-    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - value: The value to encode. The operation encodes the value with ``NetworkBase/makeEncoder`` each time it
     ///     creates the request.
@@ -255,7 +255,7 @@ extension Endpoint where ResultType: Decodable {
     /// Creates an endpoint that sends a body in a POST request.
     ///
     /// - Parameters:
-    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - body: The body of the request. The default is ``RequestBody/none``.
     public static func post(
@@ -267,10 +267,10 @@ extension Endpoint where ResultType: Decodable {
     /// Creates an endpoint that sends a URL-encoded form in a POST request.
     ///
     /// - Parameters:
-    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - form: The names and values of the form. The operation encodes the form with ``NetworkBase/formEncoder``,
-    ///     whose default omits names with the value `nil`.
+    ///     which by default omits names whose value is `nil`.
     public static func post(
         _ path: String, _ query: [String: (any Sendable)?] = [:], form: [String: (any Sendable)?]
     ) -> Self {
@@ -280,7 +280,7 @@ extension Endpoint where ResultType: Decodable {
     /// Creates an endpoint that sends a value as JSON in a PUT request.
     ///
     /// - Parameters:
-    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - value: The value to encode. The operation encodes the value with ``NetworkBase/makeEncoder`` each time it
     ///     creates the request.
@@ -293,7 +293,7 @@ extension Endpoint where ResultType: Decodable {
     /// Creates an endpoint that sends a body in a PUT request.
     ///
     /// - Parameters:
-    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - body: The body of the request.
     public static func put(_ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody) -> Self {
@@ -303,7 +303,7 @@ extension Endpoint where ResultType: Decodable {
     /// Creates an endpoint that sends a value as JSON in a PATCH request.
     ///
     /// - Parameters:
-    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - value: The value to encode. The operation encodes the value with ``NetworkBase/makeEncoder`` each time it
     ///     creates the request.
@@ -317,7 +317,7 @@ extension Endpoint where ResultType: Decodable {
     ///
     /// - Parameters:
     ///   - method: The HTTP method of the request, such as `PROPFIND`.
-    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - value: The value to encode. The operation encodes the value with ``NetworkBase/makeEncoder`` each time it
     ///     creates the request.
@@ -332,7 +332,7 @@ extension Endpoint where ResultType: Decodable {
     ///
     /// - Parameters:
     ///   - method: The HTTP method of the request, such as `PATCH`.
-    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - body: The body of the request.
     public static func sending(
@@ -368,7 +368,7 @@ extension Endpoint where ResultType == ImageData {
     /// Creates an endpoint that requests the data of an image with a GET request.
     ///
     /// - Parameters:
-    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     public static func image(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
         image(path, query) { $0 }
@@ -378,10 +378,8 @@ extension Endpoint where ResultType == ImageData {
 extension Endpoint {
     /// Creates an endpoint that requests an image with a GET request and decodes the image with a closure.
     ///
-    /// For example, the closure can return a thumbnail, or an image of a type from another library.
-    ///
     /// - Parameters:
-    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - decode: A closure that creates the result from the image data. The operation calls the closure on the thread
     ///     on which it evaluates the response.
@@ -399,7 +397,7 @@ extension NetworkBase {
     /// Creates an operation that requests the data of an image with a GET request.
     ///
     /// - Parameters:
-    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     public func image(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> EndpointOperation<ImageData> {
         operation(for: .image(path, query))
@@ -411,7 +409,7 @@ extension NetworkBase {
         /// Creates an endpoint that requests an image with a GET request and decodes the image with Image I/O.
         ///
         /// - Parameters:
-        ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+        ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
         ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty
         ///     dictionary.
         public static func decodedImage(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
@@ -457,7 +455,7 @@ extension NetworkBase {
     /// file remains until you remove it.
     ///
     /// - Parameters:
-    ///   - path: The unencoded path, which the operation percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - destination: The location where the operation stores the file. The default is
     ///     ``DownloadDestination/temporary``.
@@ -473,11 +471,11 @@ extension NetworkBase {
     /// file remains until you remove it.
     ///
     /// - Parameters:
-    ///   - url: An absolute URL, or a URL that is relative to the base. For details, see
+    ///   - url: An absolute URL, or a URL that is relative to ``NetworkBase/url``. For details, see
     ///     ``Endpoint/at(_:allowsOtherOrigin:)``.
-    ///   - allowsOtherOrigin: A Boolean value that indicates whether the URL can differ from the base in its scheme,
-    ///     host or port, for example for a content delivery network. The default is `false`. The operation does not
-    ///     send the headers and credentials of the base to another origin.
+    ///   - allowsOtherOrigin: A Boolean value that indicates whether the scheme, host or port of the URL can differ
+    ///     from that of the base URL, for example for a content delivery network. The default is `false`. The operation
+    ///     does not send the headers of the base to another origin.
     ///   - destination: The location of the file on disk. The default is ``DownloadDestination/temporary``.
     public func download(
         _ url: URL, allowsOtherOrigin: Bool = false, to destination: DownloadDestination = .temporary

@@ -37,9 +37,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// The base provides the settings that all operations of the service share, such as the URL and the headers. Each
-/// attempt reads ``base`` and ``endpoint`` again to create its request. The operation copies the response rules, the
-/// log and the callback queue from the base only once, during initialization.
+/// The base provides the settings that all operations of the service share, such as the URL and the headers. For each
+/// attempt, the operation reads ``base`` and ``endpoint`` again to create the request. The operation copies other
+/// settings, such as the response rules, the retry behavior and the log, only once, during initialization.
 ///
 /// Guide: `Docs/Guides/NetworkOperations.md`
 open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultType>, @unchecked Sendable {
@@ -131,7 +131,8 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
         return try read(result, head, given.base)
     }
 
-    /// Decodes the result from a response by calling the endpoint's ``Endpoint/decode`` closure.
+    /// Creates the result by calling the endpoint's ``Endpoint/decode`` closure, or its ``Endpoint/emptyResult``
+    /// closure for an empty body.
     ///
     /// - Parameters:
     ///   - result: The body of the response.

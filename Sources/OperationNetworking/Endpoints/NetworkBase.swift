@@ -32,7 +32,7 @@ public struct NetworkBase: Sendable {
     ///
     /// If this property contains no `Accept` header, each request lists the content types that its endpoint can decode.
     /// A `Content-Type` header in this property applies only to a body without its own content type, such as plain
-    /// data. JSON, forms and multipart forms set their content type.
+    /// data. JSON, forms and multipart forms have their own content type.
     ///
     /// The default is an empty list.
     public var headers: HeaderFields = [:]
@@ -51,8 +51,8 @@ public struct NetworkBase: Sendable {
     public var formEncoder = FormEncoder()
     /// A closure that creates a JSON decoder for each response that an operation decodes from JSON.
     ///
-    /// The default closure creates a `JSONDecoder` without changes. An operation calls the closure on the thread on
-    /// which it evaluates the response.
+    /// The default closure creates a `JSONDecoder` with its default settings. An operation calls the closure on the
+    /// thread on which it evaluates the response.
     public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
     /// A closure that creates a JSON encoder each time an operation encodes a request body.
     ///
@@ -73,7 +73,7 @@ public struct NetworkBase: Sendable {
     public var rateLimit: RateLimit?
     /// The policy that determines the behavior of the service's operations while the network is unavailable.
     ///
-    /// The default is `nil`, which ignores the state of the network.
+    /// The default is `nil`, which makes the operations ignore the state of the network.
     public var offline: OfflinePolicy?
     /// A closure that an operation of the service calls on its callback queue with each retry decision.
     ///
@@ -86,14 +86,14 @@ public struct NetworkBase: Sendable {
     public var offlineHandler: (@Sendable () -> Void)?
     /// The closures that the operations of the service call on the main actor.
     private(set) var mainActorCallbacks: [MainActorCallbacks.Callback] = []
-    /// The realms that add their credentials to requests to the service.
+    /// The realms of the authenticators that can add a credential to requests to the service.
     ///
     /// A request gets the credential of the first realm in this array that applies to the request's origin. To add a
     /// realm, call ``authenticate(by:)``.
     ///
     /// The default is an empty array, which adds no credentials.
     public var realms: [AuthenticationRealm] = []
-    /// The list that can pause an operation of the service after a failed attempt.
+    /// The list whose closure can pause an operation of the service after a failed attempt.
     ///
     /// The default is `nil`, which disables pauses after failed attempts.
     public var postponed: PostponedOperations?
@@ -114,7 +114,7 @@ public struct NetworkBase: Sendable {
 
     /// Creates a base with the URL of a service and the default settings.
     ///
-    /// - Parameter url: The URL of the service, to which the base appends the paths of requests.
+    /// - Parameter url: The URL of the service.
     public init(_ url: URL) {
         self.url = url
     }
@@ -153,8 +153,7 @@ public struct NetworkBase: Sendable {
     /// Adds a closure that an operation of the service calls on the main actor when the operation begins to wait for
     /// the network.
     ///
-    /// The closure receives the operation. Operations also call the ``offlineHandler`` and the closures that you added
-    /// earlier.
+    /// Operations also call the ``offlineHandler`` and the closures that you added earlier.
     ///
     /// - Parameter body: A closure that receives the operation that waits for the network.
     public mutating func onMainActor(offline body: @escaping @MainActor (any AnyNetworkOperation) -> Void) {
@@ -314,7 +313,7 @@ extension NetworkBase {
     /// Creates an operation that sends a GET request to a path of the service and decodes the response.
     ///
     /// - Parameters:
-    ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which OperationKit percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
     ///     is an empty list.
@@ -334,16 +333,17 @@ extension NetworkBase {
     /// }
     /// ```
     ///
-    /// The operation ignores the query of the base. To send a request with another method or with a body, use
-    /// ``Endpoint/at(_:allowsOtherOrigin:)``. The documentation of that method also lists the headers that the
+    /// The operation ignores the query of ``NetworkBase/url``. To send a request with another method or with a body,
+    /// use ``Endpoint/at(_:allowsOtherOrigin:)``. The documentation of that method also lists the headers that the
     /// operation sends to another origin.
     ///
     /// - Parameters:
-    ///   - url: An absolute URL, or a URL that is relative to the base.
-    ///   - allowsOtherOrigin: A Boolean value that indicates whether the URL can differ from the base in its scheme,
-    ///     host or port. The default is `false`. If the value is `false` and the URL differs from the base, the
-    ///     operation fails with ``NetworkError/Code/otherOrigin`` before it sends a request.
-    ///   - headers: The headers of the request, which the operation sends to any origin. The default is an empty list.
+    ///   - url: An absolute URL, or a URL that is relative to ``NetworkBase/url``.
+    ///   - allowsOtherOrigin: A Boolean value that indicates whether the scheme, host or port of the URL can differ
+    ///     from that of the base URL. The default is `false`. If the value is `false` and the origin of the URL
+    ///     differs, the operation fails with ``NetworkError/Code/otherOrigin`` before it sends a request.
+    ///   - headers: The headers of the request, which the operation also sends to another origin. The default is an
+    ///     empty list.
     ///   - type: The type of the result. By default, the compiler infers the type from the context.
     public func get<ResultType: Decodable & Sendable>(
         _ url: URL, allowsOtherOrigin: Bool = false, headers: HeaderFields = [:],
@@ -356,7 +356,7 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - value: The value to encode.
-    ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which OperationKit percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - method: The HTTP method. The default is `POST`.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
@@ -373,7 +373,7 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - body: The body to send.
-    ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which OperationKit percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - method: The HTTP method. The default is `POST`.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
@@ -389,7 +389,7 @@ extension NetworkBase {
     /// Creates an operation that sends a DELETE request to a path of the service and decodes the response.
     ///
     /// - Parameters:
-    ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which OperationKit percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
     ///     is an empty list.
@@ -416,8 +416,8 @@ extension NetworkOperation {
     /// after `super.init`. The method has these effects:
     ///
     /// - The operation copies the base's ``NetworkBase/rules``. The operation also copies `retry`, `rateLimit`,
-    ///   `offline`, `realms`, `postponed`, `log`, `observers`, the handlers and the callback queue, if the base sets
-    ///   them.
+    ///   `offline`, `realms`, `postponed`, `log`, `observers`, the handlers and the callback queue, if you have set
+    ///   them in the base.
     /// - The operation adds missing ``NetworkBase/headers`` to each request to the origin of ``NetworkBase/url``. The
     ///   operation does not send these headers to another origin, even if a hook changes the URL of the request,
     ///   because a header might be a credential.
@@ -432,7 +432,6 @@ extension NetworkOperation {
     /// The operation ignores the path and the query of ``NetworkBase/url``.
     ///
     /// - Parameter base: The settings of the service.
-    /// - Returns: The operation.
     @discardableResult
     public final func using(_ base: NetworkBase) -> Self {
         guard maySet("base") else { return self }
@@ -481,7 +480,7 @@ extension NetworkBase {
     /// settings for operations, such as ``realms``, ``retry``, ``offline`` and ``log``, have no effect.
     ///
     /// - Parameters:
-    ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which OperationKit percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
     ///     is an empty list.
@@ -515,12 +514,12 @@ extension NetworkBase {
     /// }
     /// ```
     ///
-    /// Each connection uses the URL, the headers, the session, the options and the rate limit of the base. The settings
-    /// for operations, such as ``realms`` and ``retry``, have no effect. For the accepted status and content type, see
-    /// ``ServerSentEvents``.
+    /// For each connection, the sequence uses the URL, the headers, the session, the options and the rate limit of the
+    /// base. The settings for operations, such as ``realms`` and ``retry``, have no effect. For the accepted status and
+    /// content type, see ``ServerSentEvents``.
     ///
     /// - Parameters:
-    ///   - path: The unencoded path, which OperationKit percent-encodes and appends to the URL of the base.
+    ///   - path: The unencoded path, which OperationKit percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
     ///     is an empty list.
@@ -539,7 +538,7 @@ extension NetworkBase {
     /// For details, see ``events(_:_:headers:silence:)``.
     ///
     /// - Parameters:
-    ///   - endpoint: The endpoint whose request each connection sends. The sequence does not use the
+    ///   - endpoint: The endpoint whose request the sequence sends for each connection. The sequence does not use the
     ///     ``Endpoint/decode`` closure.
     ///   - silence: The time without data after which the sequence opens a new connection. The default is `nil`, which
     ///     applies the request's idle timeout, unless that timeout has its default value.

@@ -103,7 +103,7 @@ extension GroupOperation {
     /// ```
     ///
     /// The default is `nil`. Until you set this property, the setting of the enclosing group applies. An operation
-    /// ignores the group's setting if you set the operation's `retry` property, even to `nil`, or if its
+    /// ignores the group's setting if you set the operation's `retry` property, even to `nil`, or if the operation's
     /// ``NetworkBase`` has a retry behavior.
     ///
     /// In nested groups, the setting of the innermost group applies. If you set this property to `nil`, operations in
@@ -122,7 +122,7 @@ extension GroupOperation {
         set { groupEngine?.changeNetworkPolicies { $0.offline = .explicit(newValue) } }
     }
 
-    /// The default realms of the network operations in the group.
+    /// The realms whose credentials the network operations in the group use by default.
     ///
     /// The same rules as for ``retry`` determine which operations use these realms. If you set an empty array,
     /// operations in the group do not use the credentials of an enclosing group.
@@ -160,7 +160,7 @@ extension GroupScope {
         nonmutating set { engine.changeNetworkPolicies { $0.offline = .explicit(newValue) } }
     }
 
-    /// The default realms of the network operations in the group.
+    /// The realms whose credentials the network operations in the group use by default.
     ///
     /// The property has the same value as ``GroupOperation/realms``.
     public var realms: [AuthenticationRealm] {

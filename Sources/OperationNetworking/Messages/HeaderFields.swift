@@ -87,8 +87,6 @@ extension HeaderFields: RandomAccessCollection {
 
 extension HeaderFields: ExpressibleByDictionaryLiteral {
     /// Creates a list of headers from a dictionary literal, in the order of the literal.
-    ///
-    /// The literal can contain a name more than once.
     public init(dictionaryLiteral elements: (String, String)...) {
         fields = elements.map { Field($0, $1) }
     }
@@ -164,13 +162,14 @@ extension UInt8 {
 extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
     /// The name and the value of the header as text, without secrets.
     ///
-    /// If the name or the format of the value indicates a secret, three asterisks replace the value.
+    /// If the name indicates a secret, three asterisks replace the value. In any other value, three asterisks replace
+    /// each secret that has a recognizable format.
     public var description: String {
         let field = LogRedaction.secrets.printable(self)
         return "\(field.name): \(field.value)"
     }
 
-    /// A mirror for debuggers and `dump` that does not contain secrets.
+    /// A mirror without secrets, for debuggers and `dump`.
     public var customMirror: Mirror {
         let field = LogRedaction.secrets.printable(self)
         return Mirror(self, children: ["name": field.name, "value": field.value], displayStyle: .struct)
@@ -181,6 +180,6 @@ extension HeaderFields: CustomStringConvertible, CustomReflectable {
     /// The headers of the list as text, without secrets.
     public var description: String { "[\(map(\.description).joined(separator: ", "))]" }
 
-    /// A mirror for debuggers and `dump` that does not contain secrets.
+    /// A mirror without secrets, for debuggers and `dump`.
     public var customMirror: Mirror { Mirror(self, unlabeledChildren: Array(self), displayStyle: .collection) }
 }

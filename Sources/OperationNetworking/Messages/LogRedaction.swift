@@ -5,13 +5,13 @@ import Foundation
 
 /// A rule that determines which secrets a log hides.
 ///
-/// The log replaces each secret with three asterisks. The log recognizes secrets by the names of headers, form fields
-/// and JSON keys. In any text, the log also recognizes secrets by their format, such as `password=…`, `token: …`,
-/// `Bearer …`, `Basic …` and JSON web tokens. If the log cannot determine whether a value is harmless, it also hides
-/// that value.
+/// Unless you use ``none``, the log replaces each secret with three asterisks. The log recognizes secrets by the names
+/// of headers, form fields and JSON keys. In any text, the log also recognizes secrets by their format, such as
+/// `password=…`, `token: …`, `Bearer …`, `Basic …` and JSON web tokens. If the log cannot determine whether a value is
+/// harmless, it also hides that value.
 ///
-/// In URLs, the log hides the fragment and all values in the query, regardless of their names. The log omits bodies
-/// larger than 1 MiB.
+/// Unless you use ``none``, the log also hides the fragment and all query values of a URL, and omits bodies larger than
+/// 1 MiB.
 public struct LogRedaction: Sendable, Hashable {
     /// A Boolean value that indicates whether the log shows all values, including secrets.
     package private(set) var keepsSecrets = false
@@ -67,7 +67,8 @@ public struct LogRedaction: Sendable, Hashable {
     /// Returns a Boolean value that indicates whether the redaction hides the value of a header.
     ///
     /// The redaction recognizes a secret by the name of the header or by the format of the value, such as `Bearer …` or
-    /// `token=…`. When a redirect leads to another origin, the session removes the headers that ``secrets`` hides.
+    /// `token=…`. When a redirect leads to another origin, an ``ExchangeSession`` removes the headers that ``secrets``
+    /// hides.
     public func hides(_ header: HeaderFields.Field) -> Bool {
         guard !keepsSecrets else { return false }
         if hides(header.name) { return true }

@@ -94,8 +94,7 @@ extension NetworkError: CustomNSError {
 
     /// The code of the `NSError` that represents this network error.
     ///
-    /// Each error code in the package has a number that is the same in all versions, starting at 1. Custom error codes
-    /// have the number 0.
+    /// Each standard code has a positive number, which is the same in all versions. Custom codes have the number 0.
     public var errorCode: Int { (Self.numbering.firstIndex(of: code) ?? -1) + 1 }
 
     /// The user info of the `NSError` that represents this network error.

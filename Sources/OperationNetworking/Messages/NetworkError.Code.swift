@@ -20,7 +20,7 @@ extension NetworkError {
 
 // Errors for an invalid request. Nothing was sent.
 extension NetworkError.Code {
-    /// The URL is incomplete, or a request cannot use it.
+    /// The URL, the path or the query of the request is not valid.
     public static let invalidURL = Self("invalidURL")
     /// The URL does not contain a host.
     public static let missingHost = Self("missingHost")
@@ -28,7 +28,7 @@ extension NetworkError.Code {
     public static let otherOrigin = Self("otherOrigin")
     /// The scheme of the URL is neither `http` nor `https`.
     public static let unsupportedScheme = Self("unsupportedScheme")
-    /// The HTTP method is not a valid token, or OperationKit does not allow requests with this method.
+    /// The HTTP method is not a valid token, or is `CONNECT`.
     public static let invalidMethod = Self("invalidMethod")
     /// The name of a header is empty or is not a valid token.
     public static let invalidHeaderName = Self("invalidHeaderName")
@@ -36,11 +36,12 @@ extension NetworkError.Code {
     public static let invalidHeaderValue = Self("invalidHeaderValue")
     /// The request contains a header that only the session can set.
     public static let reservedHeader = Self("reservedHeader")
-    /// The request has a body, but its HTTP method does not allow one.
+    /// The request has a body, but its HTTP method is `GET`, `HEAD` or `TRACE`.
     public static let bodyNotAllowed = Self("bodyNotAllowed")
     /// The length of the request body differs from the length that the request specifies.
     public static let bodyLengthMismatch = Self("bodyLengthMismatch")
-    /// A limit in the options, or the timeout interval of a `URLRequest`, is negative, zero, infinite or NaN.
+    /// A limit in the ``TransferOptions``, or the timeout interval of a `URLRequest`, is negative, zero, infinite or
+    /// NaN.
     public static let invalidLimit = Self("invalidLimit")
 }
 
@@ -48,11 +49,11 @@ extension NetworkError.Code {
 extension NetworkError.Code {
     /// The session cannot read the request body, or the body's producer failed.
     public static let bodyUnreadable = Self("bodyUnreadable")
-    /// The file that contains the request body changed before the session had sent it.
+    /// The file that contains the request body changed before the session had read the whole body.
     public static let bodyChanged = Self("bodyChanged")
     /// The session must send the request body again, but the body can be read only once.
     public static let bodyNotRepeatable = Self("bodyNotRepeatable")
-    /// The encoder cannot encode a value as a request body, such as JSON or a form.
+    /// OperationKit cannot create a request body, such as JSON or a form, from the given values.
     public static let bodyNotEncodable = Self("bodyNotEncodable")
     /// OperationKit cannot compress request bodies on this system.
     public static let compressionUnavailable = Self("compressionUnavailable")
@@ -60,11 +61,11 @@ extension NetworkError.Code {
 
 // Errors during the transfer.
 extension NetworkError.Code {
-    /// The program canceled the task or the operation that sent the request.
+    /// The program canceled the operation, the network task or the Swift task that sent the request.
     public static let cancelled = Self("cancelled")
-    /// The session was closed before the request ended.
+    /// The session was closed before or during the request.
     public static let sessionClosed = Self("sessionClosed")
-    /// The session does not work on this system, for example because a library is missing.
+    /// The session cannot send the request, for example because the system lacks a library.
     public static let sessionUnavailable = Self("sessionUnavailable")
     /// The request exceeded one of its timeouts.
     ///
@@ -74,13 +75,13 @@ extension NetworkError.Code {
     public static let cannotFindHost = Self("cannotFindHost")
     /// The session could not establish a connection to the server.
     public static let cannotConnect = Self("cannotConnect")
-    /// The network was unavailable when the session sent the request.
+    /// The system had no network connection that the request could use.
     public static let notConnected = Self("notConnected")
     /// The proxy rejected the request or failed to forward it.
     public static let proxyFailed = Self("proxyFailed")
     /// The TLS handshake with the server failed.
     public static let secureConnectionFailed = Self("secureConnectionFailed")
-    /// The certificate of the server is not trusted, or its key is not a pinned key.
+    /// The certificate of the server is not trusted, or the key of the server is not a pinned key.
     public static let untrustedCertificate = Self("untrustedCertificate")
     /// The client certificate is missing or unreadable, or the server rejected it.
     public static let clientCertificateRejected = Self("clientCertificateRejected")
@@ -92,17 +93,18 @@ extension NetworkError.Code {
 
 // Errors of the response.
 extension NetworkError.Code {
-    /// The response does not conform to HTTP.
+    /// The response is missing, or it does not conform to HTTP.
     public static let invalidResponse = Self("invalidResponse")
     /// The response body ended before its specified length.
     public static let truncatedBody = Self("truncatedBody")
-    /// The response headers exceed the size limit.
+    /// The response headers are larger than the request or the session allows.
     public static let headerTooLarge = Self("headerTooLarge")
-    /// The response body exceeds the size limit.
+    /// The response body, or a line or an event in the body, is larger than its limit.
     public static let bodyTooLarge = Self("bodyTooLarge")
     /// The session cannot decompress the response body.
     public static let undecodableBody = Self("undecodableBody")
-    /// The ratio between the size of the decompressed response body and the number of received bytes exceeds the limit.
+    /// The ratio between the size of the decompressed response body and the number of received bytes exceeds
+    /// ``TransferOptions/maximumExpansion``.
     public static let expansionTooLarge = Self("expansionTooLarge")
     /// The transfer failed for a reason that no other code describes.
     ///
@@ -120,13 +122,13 @@ extension NetworkError.Code {
     public static let emptyResponse = Self("emptyResponse")
     /// The decoder cannot decode the response body.
     public static let undecodableResult = Self("undecodableResult")
-    /// The program iterates over a response stream in two tasks at the same time.
+    /// Two Swift tasks of the program iterate over a response stream at the same time.
     public static let awaitedTwice = Self("awaitedTwice")
     /// A validation rule of the program rejected the response.
     public static let responseRefused = Self("responseRefused")
-    /// The evaluator or another hook of the operation threw an error, which is the ``NetworkError/cause``.
+    /// The operation has no evaluator, or the evaluator or another hook threw the error in ``NetworkError/cause``.
     public static let evaluationFailed = Self("evaluationFailed")
-    /// The Foundation task that a hook created cannot send the request body.
+    /// The `URLSessionTask` that the `createTask` hook returned cannot send the request body.
     public static let unsupportedBody = Self("unsupportedBody")
     /// The `createTask` hook returned a task whose response cannot reach the operation.
     ///
@@ -135,7 +137,7 @@ extension NetworkError.Code {
     /// - The hook has already called a method of the task, such as `resume()`.
     /// - The hook has created several tasks that do not belong to the session.
     public static let unboundTask = Self("unboundTask")
-    /// The hook that prepares the request threw an error, which is the ``NetworkError/cause``.
+    /// The operation has no request, or a hook that prepares the request threw the error in ``NetworkError/cause``.
     public static let preparationFailed = Self("preparationFailed")
 }
 
@@ -170,9 +172,10 @@ extension NetworkError.Code {
     ///
     /// The ``NetworkError/cause`` contains the reason.
     public static let refreshFailed = Self("refreshFailed")
-    /// The authenticator did not finish the refresh of the credential in time.
+    /// The refresh of the credential took longer than ``AuthenticationOptions/refreshTimeout``.
     public static let refreshTimedOut = Self("refreshTimedOut")
-    /// The authenticator refreshed the credential too often in a short time.
+    /// The credential needed more than ``AuthenticationOptions/maximumRefreshes`` refreshes within
+    /// ``AuthenticationOptions/refreshWindow``.
     public static let tooManyRefreshes = Self("tooManyRefreshes")
     /// The authenticator has no credential, because the program signed the user out.
     public static let signedOut = Self("signedOut")

@@ -38,8 +38,7 @@ public struct NetworkError: Error, Sendable, Hashable {
     ///   - phase: The phase in which the request failed. In ``Phase/connecting`` and earlier phases, the request counts
     ///     as unsent.
     ///   - message: A message that describes the failure and its solution. The initializer replaces control characters
-    ///     and line breaks with spaces, so that text from a server cannot control a terminal or start a new line in a
-    ///     log.
+    ///     and line breaks with spaces.
     ///   - request: A summary of the request that failed. The default is `nil`.
     ///   - underlying: The library or system error that caused the failure. The default is `nil`.
     public init(
@@ -184,7 +183,7 @@ extension NetworkError {
         set { change { $0.apiError = newValue.map(Boxed.init) } }
     }
 
-    /// Returns the ``apiError`` if the error has the given type, or `nil` if there is no such error.
+    /// Returns the ``apiError`` if it has the given type; otherwise, `nil`.
     ///
     /// - Parameter type: The type of the error. By default, the compiler infers the type from the context.
     public func apiError<Problem: Error>(as type: Problem.Type = Problem.self) -> Problem? {
@@ -215,7 +214,7 @@ extension NetworkError {
 
         /// The operation was creating and validating the request.
         public static let checking = Phase("checking")
-        /// The request was waiting, for example for a credential or a slot in the session.
+        /// The request was waiting, for example for a credential or for other requests in the session.
         public static let waiting = Phase("waiting")
         /// The session was establishing a connection, including the name lookup, the proxy and TLS.
         public static let connecting = Phase("connecting")
@@ -266,8 +265,8 @@ extension NetworkError {
     public init(_ code: Code, message: String? = nil) {
         let standard =
             code == .credentialRejected
-            ? "The server rejected the credential in the body of its response. Sign in again, or check whether this "
-                + "user may do that."
+            ? "The body of the response rejects the credential. Sign in again, or check whether the user has this "
+                + "permission."
             : "The response was refused with the code \(code)."
         self.init(code: code, phase: .evaluating, message: message ?? standard)
     }
@@ -297,7 +296,7 @@ extension NetworkError {
         case is CancellationError:
             self.init(
                 code: .cancelled, phase: phase,
-                message: "The request was canceled because its code threw CancellationError.")
+                message: "The request was canceled because a hook or the evaluator threw CancellationError.")
         case _ where isEarly:
             self.init(
                 code: .preparationFailed, phase: phase,
@@ -400,7 +399,7 @@ extension NetworkError {
 }
 
 extension NetworkError {
-    /// The minimum time to wait before the next request, according to the `Retry-After` header of the response.
+    /// The minimum time to wait before the next request, or `nil` if no `Retry-After` header specifies this time.
     public var retryAfter: Duration? {
         get { details?.retryAfter }
         set { change { $0.retryAfter = newValue } }

@@ -207,10 +207,10 @@ extension NetworkRequest {
             method, url: url, headers: HeaderFields(Array(own) + missing), body: body, options: options)
     }
 
-    /// Returns a copy of the request with another body.
+    /// Returns a copy of the request with a new body.
     ///
-    /// - Parameter new: The new body. Its content type and content encoding replace the headers that describe the old
-    ///   body.
+    /// - Parameter new: The new body. Its content type and content encoding replace the headers that the old body
+    ///   added.
     /// - Throws: A ``NetworkError`` if the request is not valid with this body.
     public func with(body new: RequestBody) throws(NetworkError) -> NetworkRequest {
         var headers = headers
@@ -225,11 +225,11 @@ extension NetworkRequest {
     /// Creates a request from a `URLRequest` and validates it.
     ///
     /// The `timeoutInterval` replaces the timeouts ``TransferTimeouts/firstByte`` and ``TransferTimeouts/idle`` of the
-    /// options, unless the interval has its default value of 60 seconds. The initializer ignores properties that
-    /// sessions do not use, such as the cache policy.
+    /// options, unless the interval has its default value of 60 seconds. Apart from this interval and the method, URL,
+    /// headers and body, the initializer ignores the properties of the request, such as the cache policy.
     ///
     /// - Parameters:
-    ///   - request: The request, whose method, URL, headers and body the initializer uses.
+    ///   - request: The request to convert.
     ///   - options: The options for the transfer, such as its timeouts. The default is ``TransferOptions/standard``.
     /// - Throws: A ``NetworkError`` if the method, the URL, a header, the body or an option is not valid.
     public init(_ request: URLRequest, options: TransferOptions = .standard) throws(NetworkError) {
@@ -272,7 +272,7 @@ extension NetworkRequest: CustomStringConvertible, CustomReflectable {
     /// The method, the URL and the headers of the request, without secrets.
     public var description: String { "\(summary) \(headers)" }
 
-    /// A mirror for debuggers and `dump` that does not contain secrets or the body.
+    /// A mirror without secrets and without the body, for debuggers and `dump`.
     public var customMirror: Mirror {
         Mirror(
             self, children: ["method": method, "url": summary.url, "headers": headers, "options": options],
@@ -375,12 +375,13 @@ public struct TransferPriority: Sendable, Hashable {
 
 /// The timeouts for the phases of a transfer.
 ///
-/// A value of `nil` disables a timeout. The timeouts do not include the time for which a request waits for a slot in
-/// the session, or for which its task is suspended or paused. The resolution of the timeouts is one millisecond.
+/// A value of `nil` disables a timeout. The timeouts do not include the time for which a request waits for other
+/// requests in the session, or for which its network task is suspended or paused. The resolution of the timeouts is one
+/// millisecond.
 public struct TransferTimeouts: Sendable, Hashable {
     /// The maximum time for establishing a connection, including the name lookup and TLS.
     ///
-    /// The default is 10 seconds. The time does not include a wait for a slot on a shared connection.
+    /// The default is 10 seconds. The time does not include a wait for a connection that other requests use.
     public var connect: Duration?
     /// The maximum time for which the session waits for the first byte of the response after the connection is ready.
     ///

@@ -98,7 +98,7 @@ struct RequestChecks {
             throw refusal(
                 .bodyNotAllowed,
                 "A request with the method \(method.uppercased()) cannot have a body. "
-                    + "Use POST, or put the data into the query.")
+                    + "Use POST, or send the data in the query.")
         }
         if let length = body.length, length < 0 {
             throw refusal(.bodyLengthMismatch, "The length of the body is negative.")
@@ -129,7 +129,7 @@ struct RequestChecks {
                 "The value of \(field.name) contains a line break or another control character. Encode it.")
         }
         guard !Self.reserved.contains(where: { field.isNamed($0) }) else {
-            throw refusal(.reservedHeader, "The session sets \(field.name) itself. Leave it out.")
+            throw refusal(.reservedHeader, "Only the session can set the header \(field.name). Remove the header.")
         }
         return field.value.trimmedBlanks
     }
@@ -140,7 +140,7 @@ struct RequestChecks {
         else {
             throw refusal(
                 .bodyLengthMismatch,
-                "Content-Length does not match the length of the body. Leave it out, because the session sets it.")
+                "Content-Length does not match the length of the body. Remove the header, because the session sets it.")
         }
         return body.isNone ? body : body.withLength(stated)
     }

@@ -49,7 +49,7 @@ public struct ResponseHead: Sendable, Hashable {
         self.isDecoded = isDecoded
     }
 
-    /// The number of body bytes that the session will deliver, or `nil` if the headers do not specify it.
+    /// The number of body bytes that the session will deliver, or `nil` if the number is not known in advance.
     ///
     /// For the response to a `HEAD` request, the value is the length of the body that a `GET` request would receive.
     public var expectedLength: Int64? {
@@ -64,7 +64,7 @@ extension ResponseHead: CustomStringConvertible, CustomReflectable {
     /// The status code, the URL and the headers of the response, without secrets.
     public var description: String { "\(status) from \(place) \(headers)" }
 
-    /// A mirror for debuggers and `dump` that does not contain secrets.
+    /// A mirror without secrets, for debuggers and `dump`.
     public var customMirror: Mirror {
         Mirror(
             self,

@@ -17,21 +17,21 @@ public struct RetryReason: Hashable, Sendable, CustomStringConvertible {
     public static let mayPass = Self("mayPass")
     /// The ``RetryPolicy/decide`` closure of the program made the decision.
     public static let userSaidSo = Self("userSaidSo")
-    /// Another attempt would probably fail in the same way.
+    /// No rule of the ``RetryPolicy`` allows another attempt, or another attempt would fail in the same way.
     public static let notWorthwhile = Self("notWorthwhile")
     /// The request is not idempotent, so sending it again might repeat its effect.
     public static let notIdempotent = Self("notIdempotent")
-    /// The request body can be sent only once.
+    /// The request body can be sent only once, and the session has already begun to read the body.
     public static let bodyNotRepeatable = Self("bodyNotRepeatable")
     /// The operation has made the maximum number of attempts.
     public static let attemptsUsedUp = Self("attemptsUsedUp")
     /// The next attempt would begin after the end of ``RetryPolicy/window``.
     public static let windowOver = Self("windowOver")
-    /// The operation's deadline would pass before another attempt.
+    /// Another attempt would begin after the operation's deadline or timeout, or less than one second before it.
     public static let deadlineTooNear = Self("deadlineTooNear")
     /// The server requested a longer pause than the retry policy allows.
     public static let askedToWaitTooLong = Self("askedToWaitTooLong")
-    /// The retry budget does not allow more retries to this origin.
+    /// The retry budget does not allow more retries to the origin of the request.
     public static let budgetUsedUp = Self("budgetUsedUp")
 }
 
@@ -49,7 +49,8 @@ public struct RetryEvent: Sendable {
     ///
     /// The ``RetryRule/reason`` of the rule explains why another attempt may succeed.
     public let rule: RetryRule?
-    /// The number of retries to this origin that the budget currently allows, or `nil` if there is no budget.
+    /// The number of retries that the budget currently allows for the origin of the request, or `nil` if there is no
+    /// budget.
     public let budgetLeft: Int?
     /// The remaining time in ``RetryPolicy/window``, or `nil` if the policy has no window.
     public let timeLeft: Duration?
@@ -242,7 +243,7 @@ extension RetryRule {
     private static let statuses: [RetryRule] = [
         .status(408, because: "The server stopped waiting for the request."),
         .status(409, because: "The server may still be processing the first request with this key.").onlyWithKey(),
-        .status(425, because: "The server did not want to process early data.").limited(to: 1),
+        .status(425, because: "The server refused to process early data.").limited(to: 1),
         .status(429, because: "The server asks for fewer requests.").throttling(),
         .status(500, because: "The server had an internal error."),
         .status(502, because: "A gateway or proxy got an invalid response from the server."),

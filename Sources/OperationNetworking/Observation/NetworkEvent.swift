@@ -48,11 +48,12 @@ public struct NetworkEvent: Sendable {
     public var error: NetworkError?
     /// The cause of the operation's cancellation, or `nil` if the operation was not canceled.
     public var cancellationCause: CancellationCause?
-    /// The reason why the request is waiting, or `nil` if it is not waiting.
+    /// The reason why the request is waiting, or `nil` for other kinds of events.
     public var waitReason: WaitReason?
     /// The decision about how to continue after a failed attempt, or `nil` for other kinds of events.
     public var decision: Decision?
-    /// The response body after the end of an attempt, or `nil` if the body is not in memory.
+    /// The response body if an attempt succeeds, the first bytes of the body if an attempt fails, or `nil` if the body
+    /// is not in memory.
     public var responseBody: Data?
     /// The number of response body bytes that the operation had received when the attempt ended.
     public var receivedBytes: Int64?
@@ -125,18 +126,19 @@ extension NetworkEvent {
         public static let operationBegan = Kind("operationBegan")
         /// The operation began to prepare an attempt.
         public static let attemptBegan = Kind("attemptBegan")
-        /// The request is ready, but the operation waits for a credential or the network before it sends the request.
+        /// The request is ready, but the operation waits before it sends the request, for example for a credential, the
+        /// network or a rate limit.
         public static let held = Kind("held")
-        /// The operation no longer waits for a credential or the network and creates its request again.
+        /// The operation no longer waits and creates its request again.
         public static let wentOn = Kind("wentOn")
         /// The operation is about to pass the request of the attempt to the session.
         public static let sending = Kind("sending")
         /// The session began to send a request, which is the first request of the attempt or follows a redirect or a
         /// challenge.
         ///
-        /// The ``NetworkEvent/request`` contains the headers that the session adds, such as cookies. Operations do not
-        /// send this event if their session, such as a ``CurlSession`` or a custom session, neither follows redirects
-        /// nor adds cookies.
+        /// The ``NetworkEvent/request`` contains the headers that the session adds, such as cookies. An operation does
+        /// not send this event if its session, for example a ``CurlSession``, neither follows redirects nor adds
+        /// cookies.
         public static let hopBegan = Kind("hopBegan")
         /// The session received the headers of a response that is not the final response of the attempt.
         ///
@@ -154,7 +156,7 @@ extension NetworkEvent {
         /// A download operation sends this event when its file is ready for writing, and again for each additional part
         /// of the file that the operation requests.
         public static let responded = Kind("responded")
-        /// The attempt ended with a success, a failure or a cancellation.
+        /// The attempt ended with a success, a failure or a cancellation, or without sending its request.
         public static let attemptEnded = Kind("attemptEnded")
         /// The operation decided whether to make another attempt after a failed attempt.
         ///
@@ -186,7 +188,7 @@ extension NetworkEvent {
         /// The attempt or the operation was canceled.
         public static let cancelled = Ending("cancelled")
         /// The session did not send the request, because the credential changed or the server requested a pause while
-        /// the request waited for a slot.
+        /// the request waited for other requests in the session.
         public static let takenBack = Ending("takenBack")
     }
 }

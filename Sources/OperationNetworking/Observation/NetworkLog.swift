@@ -21,13 +21,15 @@ public struct NetworkLog: Sendable {
     public struct Level: Sendable, Hashable, Comparable {
         let rank: Int
 
-        /// The log writes one line for each request and each response.
+        /// The log writes one line for each entry, for example for a request or a response.
         public static let lines = Level(rank: 0)
-        /// The log writes one line and the headers for each request and each response.
+        /// The log writes one line for each entry, and the headers of each request and each response.
         public static let headers = Level(rank: 1)
-        /// The log writes one line, the headers and the beginning of the body for each request and each response.
+        /// The log writes the lines, the headers, and the beginning of each request body and each response body.
         ///
-        /// The log writes only bodies that are text and that are in memory.
+        /// The log ignores bodies that are not in memory. With the redaction ``LogRedaction/none``, the log writes all
+        /// bodies that are text. With any other redaction, the log writes only bodies that are JSON or URL-encoded
+        /// forms. For other bodies in memory, the log writes the number of bytes.
         public static let bodies = Level(rank: 2)
 
         /// Returns a Boolean value that indicates whether the left level has less detail than the right level.
@@ -38,7 +40,7 @@ public struct NetworkLog: Sendable {
     public var level: Level
     /// The rule that determines which secrets the log hides.
     public var redaction: LogRedaction
-    /// The maximum number of body bytes that the log writes in an entry.
+    /// The maximum number of bytes of a body that the log writes in an entry.
     ///
     /// The default is 1 KiB.
     public var bodyBytes = 1 << 10
@@ -203,9 +205,10 @@ extension NetworkLog {
 
         /// The severity of entries about requests, responses and results.
         public static let debug = Severity("debug", 0)
-        /// The severity of entries about requests that wait or resume.
+        /// The severity of entries about requests that wait or become outdated, and about operations that the program
+        /// suspends or resumes.
         public static let info = Severity("info", 1)
-        /// The severity of entries about decisions after failed attempts and about cancellations.
+        /// The severity of entries about decisions after failed attempts, and about canceled operations.
         public static let notice = Severity("notice", 2)
         /// The severity of entries about failed attempts.
         public static let error = Severity("error", 3)

@@ -22,7 +22,7 @@ import Foundation
 /// ```
 ///
 /// Only ``NetworkOperation`` and its subclasses may conform to this protocol. If another type conforms, the process
-/// stops when a member of the protocol needs the state of the request.
+/// stops as soon as you use a member that needs the state of the request.
 public protocol AnyNetworkOperation: ResultOperation where ErrorType == NetworkError {
     /// Starts, suspends or resumes the operation, depending on its state.
     ///
@@ -74,10 +74,10 @@ extension AnyNetworkOperation {
 
     /// The network task of the current or last attempt, or `nil` if there is no task.
     ///
-    /// If you cancel the task, the operation is also canceled.
+    /// If you cancel the network task, the operation is also canceled.
     public var networkTask: (any NetworkTask)? { networkAttempts.task }
 
-    /// The metrics of the operation's last transfer.
+    /// The metrics of the operation's last transfer, or `nil` if they are not available.
     public var metrics: TransferMetrics? { networkAttempts.metrics }
 
     /// The number of attempts that the operation has begun.
@@ -207,8 +207,7 @@ extension AnyNetworkOperation {
     /// Adds a closure that receives the operation and the cause when the operation is canceled.
     ///
     /// The operation calls the closure on its callback queue, after the handlers and the closures that you added
-    /// earlier. Keep a reference to the operation until the call. If the operation is deallocated earlier, the closure
-    /// is not called.
+    /// earlier. Keep a reference to the operation until it calls the closure.
     @discardableResult
     public func onCancellation(_ body: @escaping @Sendable (Self, CancellationCause) -> Void) -> Self {
         onEnd { outcome in
@@ -273,7 +272,7 @@ extension AnyNetworkOperation {
 
     /// Adds a closure that the operation calls on the main actor when the operation begins to wait for the network.
     ///
-    /// The closure receives the operation. The operation waits only if its ``offline`` policy allows this. After the
+    /// The closure receives the operation. The operation waits only if its ``offline`` policy allows a wait. After the
     /// operation ends, it does not call the closure.
     @discardableResult
     public func onMainActor(offline body: @escaping @MainActor (Self) -> Void) -> Self {
@@ -283,8 +282,6 @@ extension AnyNetworkOperation {
     }
 
     /// Adds a closure that the operation calls on the main actor when the operation succeeds or fails.
-    ///
-    /// The closure receives the operation, and its error if there is one.
     ///
     /// If the operation is canceled, for example by its timeout or deadline, it does not call the closure. To hide a
     /// progress indicator, use `onMainActor(outcome:)`, which also handles cancellations.
@@ -301,9 +298,9 @@ extension AnyNetworkOperation {
 
     /// The delegate whose methods the operation calls on the main actor.
     ///
-    /// The delegate can be a view controller or a view model, for example. The operation keeps a weak reference to the
-    /// delegate. The operation also calls its handlers and its ``delegate``. If you set this property after the
-    /// operation ends, the operation notifies the delegate of the end immediately.
+    /// The operation keeps a weak reference to the delegate. The operation also calls its handlers and its
+    /// ``delegate``. If you set this property after the operation ends, the operation notifies the delegate of the end
+    /// immediately.
     ///
     /// ```swift
     /// @MainActor

@@ -15,16 +15,14 @@ import OperationCore
 ///
 /// - Operations that you create without a session use ``standard``. This session does not store cookies, because a
 ///   server process would otherwise mix the cookies of its users.
-/// - Operations that you create with `urlSession: .shared` use a session that stores cookies. The cookies are in
-///   ``sharedCookies``, in memory, until the process ends.
+/// - Operations that you create with `urlSession: .shared` use a session that stores cookies. The jar ``sharedCookies``
+///   keeps these cookies in memory until the process ends.
 ///
-/// Both sessions follow redirects and apply limits, as an ``ExchangeSession`` does. The sessions send requests through
-/// a ``CurlSession`` on Linux and through a `URLSession` on Apple platforms. If OperationKit cannot use libcurl on
-/// Linux, it reports a notice once and uses a `URLSession` instead.
+/// Both sessions follow redirects, as an ``ExchangeSession`` with the default configuration does. The sessions send
+/// requests through a ``CurlSession`` on Linux and through a `URLSession` on Apple platforms. If OperationKit cannot
+/// use libcurl on Linux, it reports a notice once and uses a `URLSession` instead.
 public final class DefaultNetworkSession: NetworkSession {
     /// The session that operations use if you create them without a session.
-    ///
-    /// This session does not store cookies.
     public static let standard = DefaultNetworkSession(cookies: nil)
 
     /// The session of `.shared`.
@@ -50,10 +48,10 @@ public final class DefaultNetworkSession: NetworkSession {
         platform = ExchangeSession(over: Self.platformTransport, configuration: configuration)
     }
 
-    /// The session that replaces both default sessions, or the platform's session if you did not set one.
+    /// The session that replaces both default sessions, or the built-in session if you have not set another session.
     ///
     /// Set this property once, when the program starts. The new session also determines whether requests store cookies.
-    /// To restore the sessions of the platform, set `nil`.
+    /// To restore the built-in sessions, set `nil`.
     ///
     /// The new session must not send its requests to a `DefaultNetworkSession`, because the requests would circulate
     /// forever. Use ``platformTransport`` as its transport instead. If you set an ``ExchangeSession`` whose transport

@@ -20,11 +20,11 @@ import Foundation
 /// ```
 ///
 /// The temporary file exists while the evaluator runs. Afterward, the operation removes the file, unless the result is
-/// the URL of the file. After a failed attempt, the next attempt resumes with the data that the operation has already
-/// received.
+/// the URL of the file. If the server supports range requests, an attempt after a failed attempt resumes with the data
+/// that the operation has already received.
 ///
 /// If you set a ``destination``, the operation moves the complete file there atomically and does not remove it. If the
-/// download fails or the process terminates, a later operation with the same destination resumes the download:
+/// download fails or the process terminates, a later operation with the same destination can resume the download:
 ///
 /// ```swift
 /// func download(_ url: URL, into folder: URL) -> NetworkDownloadOperation<URL> {
@@ -71,8 +71,9 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
     /// the evaluator run when the file is at the destination.
     ///
     /// If a rule or the evaluator rejects the file, the file stays at the destination unless another attempt follows.
-    /// Before another attempt, the operation removes the file. If the file has changed, the operation keeps the file
-    /// and fails with ``NetworkError/Code/destinationExists``, unless ``DownloadOptions/existingItem`` is `.replace`.
+    /// Before another attempt, the operation removes the file. If other code has changed the file, the operation keeps
+    /// the file and fails with ``NetworkError/Code/destinationExists``, unless ``DownloadOptions/existingItem`` is
+    /// `.replace`.
     public final var destination: DownloadDestination {
         get { saving.withLock { $0.destination } }
         set { saving.withLock { $0.destination = newValue } }
@@ -92,7 +93,7 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
     /// The amount of data from an earlier, incomplete download that the operation resumed or discarded.
     ///
     /// The value is `nil` until the response headers arrive. The value describes the last attempt that received
-    /// response headers. An attempt after a failed attempt resumes with the data of the failed attempt.
+    /// response headers. The data can also come from a failed attempt of the same operation.
     public final var downloadStart: DownloadStart? { saving.withLock { $0.start } }
 
     /// Removes the file that the evaluator rejected in the last attempt, so that the next file can replace it.

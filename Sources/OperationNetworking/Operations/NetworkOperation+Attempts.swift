@@ -88,17 +88,17 @@ extension NetworkOperation: AttemptHost {
             return NetworkError(
                 code: .preparationFailed, phase: .waiting,
                 message:
-                    "The older form of createTask(with:using:) needs a URLSession, but the session of the operation is "
-                    + "a \(type(of: operationSession)). Override the form with a NetworkRequest, or give the operation "
-                    + "a URLSession.")
+                    "A URLSessionTask from createTask(with:using:) needs a URLSession, but the operation's session is "
+                    + "a \(type(of: operationSession)). Override the form of createTask(with:using:) with a "
+                    + "NetworkRequest, or give the operation a URLSession.")
         }
         // An upload task has its own body.
         guard !request.losesBodyInFoundation || task is URLSessionUploadTask else {
             return NetworkError(
                 code: .unsupportedBody, phase: .waiting,
                 message:
-                    "The older form of createTask(with:using:) cannot send a streamed body. "
-                    + "Override the form with a NetworkRequest, create an upload task, or send data or a whole file.")
+                    "A URLSessionTask from createTask(with:using:) cannot send a stream or a part of a file. Override "
+                    + "the form with a NetworkRequest, create an upload task, or send data or a whole file.")
         }
         return nil
     }
@@ -171,7 +171,7 @@ extension NetworkOperation: AttemptHost {
     private static func check(_ rule: () throws -> Void) throws {
         do { try rule() } catch let error as NetworkError { throw error } catch {
             var refusal = NetworkError(
-                code: .responseRefused, phase: .evaluating, message: "A rule of the operation rejected the response.")
+                code: .responseRefused, phase: .evaluating, message: "A validate(_:) rule rejected the response.")
             refusal.cause = error
             throw refusal
         }

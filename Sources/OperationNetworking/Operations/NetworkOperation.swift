@@ -58,11 +58,11 @@ import Synchronization
 /// - If `ResultType` is `Decodable` and the body is in memory, the operation decodes the body by the same rules as
 ///   ``Endpoint``. For example, it decodes JSON for a custom type.
 ///
-/// For any other type, such as `Void`, an operation of one of the three classes fails when it starts, without sending a
-/// request. If the response has no relevant content, use ``NoContent`` as the result type.
+/// For any other type, such as `Void`, an operation that is not an instance of a custom subclass fails when it starts,
+/// without sending a request. If the response has no relevant content, use ``NoContent`` as the result type.
 ///
-/// The operation cannot detect whether a custom subclass overrides a hook. If a subclass has neither an evaluator nor
-/// an `evaluate` hook, its operations fail only when the response is complete.
+/// The operation cannot detect whether a custom subclass overrides a hook. If an instance of a custom subclass has
+/// neither an evaluator nor an `evaluate` hook, the instance fails only when the response is complete.
 ///
 /// From the start to the end of a transfer, the session keeps a strong reference to the operation.
 open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<ResultType, NetworkError>,
@@ -70,7 +70,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 {
     // Sendable: all mutable state is behind locks.
 
-    /// A closure that creates the result of the operation from the result of its task and an `HTTPURLResponse`.
+    /// A closure that creates the result of the operation from the result of its network task and an `HTTPURLResponse`.
     public typealias Evaluator = @Sendable (TaskResult, HTTPURLResponse) throws -> ResultType
 
     typealias ResponseEvaluator = @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
@@ -105,8 +105,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// - Parameters:
     ///   - url: The URL of the request.
-    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
-    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
+    ///     ``DefaultNetworkSession/standard``.
     ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
     ///     an operation without an evaluator, see ``NetworkOperation``.
     public init(
@@ -123,8 +123,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// - Parameters:
     ///   - url: The URL of the request.
-    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
-    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
+    ///     ``DefaultNetworkSession/standard``.
     ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
     ///     attempt fails.
     public init(
@@ -140,8 +140,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// - Parameters:
     ///   - request: The request to send. If the request is not valid, the operation fails.
-    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
-    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
+    ///     ``DefaultNetworkSession/standard``.
     ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
     ///     an operation without an evaluator, see ``NetworkOperation``.
     public init(
@@ -157,8 +157,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// - Parameters:
     ///   - request: The request to send. If the request is not valid, the operation fails.
-    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
-    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
+    ///     ``DefaultNetworkSession/standard``.
     ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
     ///     attempt fails.
     public init(
@@ -174,8 +174,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// - Parameters:
     ///   - request: The request to send.
-    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
-    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
+    ///     ``DefaultNetworkSession/standard``.
     ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
     ///     an operation without an evaluator, see ``NetworkOperation``.
     public init(
@@ -191,8 +191,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// - Parameters:
     ///   - request: The request to send.
-    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
-    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
+    ///     ``DefaultNetworkSession/standard``.
     ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
     ///     attempt fails.
     public init(
@@ -229,8 +229,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// ```
     ///
     /// - Parameters:
-    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
-    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
+    ///     ``DefaultNetworkSession/standard``.
     ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
     ///     an operation without an evaluator, see ``NetworkOperation``.
     public init(urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil) {
@@ -243,8 +243,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// receives a ``NetworkResponse``.
     ///
     /// - Parameters:
-    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
-    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
+    ///     ``DefaultNetworkSession/standard``.
     ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
     ///     attempt fails.
     public init(
@@ -289,7 +289,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// the body is a file or a stream, `request` does not contain the body, and the operation sends the original body
     /// unless the method sets another body.
     ///
-    /// - Parameter request: The request in the form of Foundation.
+    /// - Parameter request: The request of the attempt as a Foundation `URLRequest`.
     /// - Throws: Any error. The attempt then fails.
     /// - Returns: The request to send.
     open func prepareRequest(_ request: URLRequest) throws -> URLRequest { request }
@@ -297,7 +297,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// Changes the request of an attempt asynchronously before the operation sends it, for example to add a token.
     ///
     /// The operation calls this method after each call to ``prepareRequest(_:)``. If you cancel the operation, it
-    /// cancels the task that runs this method. The default implementation returns the request unchanged.
+    /// cancels the Swift task that runs this method. The default implementation returns the request unchanged.
     ///
     /// - Parameter request: The request that ``prepareRequest(_:)`` returned.
     /// - Throws: Any error. The attempt then fails.
@@ -345,7 +345,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// If a subclass only changes the request or creates the result, override ``prepareRequest(_:)`` or
     /// ``evaluate(result:head:)`` instead of this method.
     ///
-    /// The operation does not receive the response to the task, so most of its features are not available:
+    /// The operation does not receive the response to the task, so most features of the operation are not available:
     ///
     /// - The operation calls ``makeRequest()``, ``prepareRequest(_:)`` and ``adapt(_:)``. The operation also adds an
     ///   authenticator's credential and a service's headers.
@@ -369,8 +369,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// The `request` parameter contains the body if the body is in memory or is a whole file. With any other body, the
     /// operation fails, unless the task is an upload task, which has its own body.
     ///
-    /// The operation cannot use its own session for the task. If its session is not a `URLSession` or a default
-    /// session, for example a `StubSession`, the operation fails with ``NetworkError/Code/preparationFailed``.
+    /// The task uses the operation's session only if that session is a `URLSession`. If the operation's session sends
+    /// requests through neither a `URLSession` nor libcurl, like a `StubSession`, the operation fails with
+    /// ``NetworkError/Code/preparationFailed``.
     ///
     /// - Parameters:
     ///   - request: The request to send.
@@ -402,7 +403,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
             message: "There is no collector for \(TaskResult.self). Override makeCollector(for:) in \(type(of: self)).")
     }
 
-    /// Creates the result of the operation from the result of the task and the status and headers of the response.
+    /// Creates the result of the operation from the result of the network task and the status and headers of the
+    /// response.
     ///
     /// The method runs on a separate thread. The default implementation calls the evaluator or
     /// ``evaluate(result:response:)``.
@@ -417,7 +419,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         return try evaluate(result: result, response: networkAttempts.needResponse(of: head))
     }
 
-    /// Creates the result of the operation from the result of the task and an `HTTPURLResponse`.
+    /// Creates the result of the operation from the result of the network task and an `HTTPURLResponse`.
     ///
     /// Override this method or ``evaluate(result:head:)``, but not both. The method runs on a separate thread. The
     /// default implementation calls the evaluator, or follows the rules in the section "Without an evaluator" of
@@ -505,7 +507,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         return service?.options ?? .standard
     }
 
-    /// Adds a validation rule that receives the result of the task and an `HTTPURLResponse`.
+    /// Adds a validation rule that receives the result of the network task and an `HTTPURLResponse`.
     ///
     /// If the closure throws a ``NetworkError``, the attempt fails with that error. If it throws another error, the
     /// attempt fails with ``NetworkError/Code/responseRefused``.
@@ -568,10 +570,10 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         if outcome != nil { releaseRules() }
     }
 
-    /// The result of the last task, such as the response body, or `nil` if the result is not available.
+    /// The result of the last network task, such as the response body, or `nil` if the result is not available.
     ///
-    /// The value is available even if the operation could not create its own result from it. The value is `nil` if the
-    /// result of the task is incomplete or if the operation does not accept the status code.
+    /// The value is available even if the operation could not create its own result from the value. The value is `nil`
+    /// if the result of the network task is incomplete or if the operation does not accept the status code.
     ///
     /// If the value is the URL of a temporary file, the file exists only if the evaluator returned this URL and did not
     /// move the file.

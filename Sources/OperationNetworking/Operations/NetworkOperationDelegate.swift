@@ -7,7 +7,7 @@ import OperationCore
 ///
 /// The operation calls all methods on its callback queue. After a cancellation, the operation calls only
 /// ``networkOperation(_:wasCancelledBecause:)``. All methods are optional, because they have default implementations
-/// that do nothing. You can use an object as the delegate of many operations.
+/// that do nothing.
 ///
 /// For an object that is isolated to the main actor, use ``MainActorNetworkOperationDelegate``.
 public protocol NetworkOperationDelegate: AnyObject, Sendable {

@@ -31,8 +31,8 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     ///   - url: The URL of the request.
     ///   - method: The HTTP method of the request. The default is `POST`.
     ///   - body: The body to send.
-    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
-    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
+    ///     ``DefaultNetworkSession/standard``.
     ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
     ///     an operation without an evaluator, see ``NetworkOperation``.
     public init(
@@ -48,8 +48,8 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     ///   - url: The URL of the request.
     ///   - method: The HTTP method of the request. The default is `POST`.
     ///   - body: The body to send.
-    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
-    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
+    ///     ``DefaultNetworkSession/standard``.
     ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
     ///     attempt fails.
     public init(
@@ -66,8 +66,8 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     /// - Parameters:
     ///   - request: The request to send. If the request is not valid, the operation fails.
     ///   - body: The body to send. The default is ``RequestBody/none``, which sends the body of `request`.
-    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
-    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
+    ///     ``DefaultNetworkSession/standard``.
     ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
     ///     an operation without an evaluator, see ``NetworkOperation``.
     public init(
@@ -83,8 +83,8 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     /// - Parameters:
     ///   - request: The request to send. If the request is not valid, the operation fails.
     ///   - body: The body to send. The default is ``RequestBody/none``, which sends the body of `request`.
-    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
-    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
+    ///     ``DefaultNetworkSession/standard``.
     ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
     ///     attempt fails.
     public init(
@@ -101,8 +101,8 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     /// - Parameters:
     ///   - request: The request to send.
     ///   - body: The body to send. The default is ``RequestBody/none``, which sends the body of `request`.
-    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
-    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
+    ///     ``DefaultNetworkSession/standard``.
     ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
     ///     an operation without an evaluator, see ``NetworkOperation``.
     public init(
@@ -118,8 +118,8 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     /// - Parameters:
     ///   - request: The request to send.
     ///   - body: The body to send. The default is ``RequestBody/none``, which sends the body of `request`.
-    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
-    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
+    ///     ``DefaultNetworkSession/standard``.
     ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
     ///     attempt fails.
     public init(
@@ -134,8 +134,8 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     /// evaluator that receives an `HTTPURLResponse`.
     ///
     /// - Parameters:
-    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
-    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
+    ///     ``DefaultNetworkSession/standard``.
     ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
     ///     an operation without an evaluator, see ``NetworkOperation``.
     public override init(
@@ -148,8 +148,8 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     /// evaluator that receives a ``NetworkResponse``.
     ///
     /// - Parameters:
-    ///   - urlSession: The session that sends the request, such as `.shared`, a `URLSession` or any other
-    ///     ``NetworkSession``. The default is ``DefaultNetworkSession/standard``.
+    ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
+    ///     ``DefaultNetworkSession/standard``.
     ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
     ///     attempt fails.
     public override init(

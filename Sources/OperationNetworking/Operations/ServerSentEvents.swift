@@ -16,21 +16,22 @@ import OperationCore
 ///
 /// If a connection ends or fails, the sequence waits and opens a new connection. The sequence requests the events after
 /// the last event that it received. The default wait is 3 seconds, and the server can set a wait between 0.1 seconds
-/// and 1 hour. The wait becomes longer with each consecutive failure.
+/// and 1 hour. The wait becomes longer with each consecutive failure, up to one minute or, if it is longer, the wait
+/// that the server has set.
 ///
 /// The sequence ends if the server responds with the status 204. The sequence throws an error in these cases:
 ///
-/// - The response has a status other than 200, or a content type other than `text/event-stream`.
+/// - The response has a status other than 200 or 204, or a content type other than `text/event-stream`.
 /// - A line is longer than 1 MiB, or an event is longer than 16 MiB.
 /// - The connection fails with an error that a new connection would not resolve, such as an untrusted certificate.
 ///
 /// If the ID of the last event contains control characters other than a tab, the next request has no `Last-Event-ID`
 /// header.
 ///
-/// By default, the time between events is not limited. To limit the time, set ``silence``, or set
-/// ``TransferTimeouts/idle`` to a value other than its default. The sequence then opens a new connection if it receives
-/// no data within that time. Even without a limit, a ``CurlSession`` detects a broken connection within a few minutes,
-/// because the session sends TCP keep-alive probes.
+/// By default, the time without data is not limited. To limit this time, set ``silence``, or set
+/// ``TransferTimeouts/idle`` to a value other than its default. The sequence then opens a new connection after that
+/// time without data. Even without a limit, a ``CurlSession`` detects a broken connection within a few minutes, because
+/// the session sends TCP keep-alive probes.
 public struct ServerSentEvents: AsyncSequence, Sendable {
     /// The request for the events, to which the sequence adds the `Accept` and `Last-Event-ID` headers.
     public let request: NetworkRequest
@@ -88,7 +89,9 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
 
         /// Returns the next event, or `nil` if the server responded with the status 204.
         ///
-        /// - Throws: A ``NetworkError`` if a new connection would not resolve the failure, or a `CancellationError`.
+        /// - Throws: A ``NetworkError`` if a new connection would not resolve the failure. If you cancel the Swift
+        ///   task, the method throws a `CancellationError` or a ``NetworkError`` with the code
+        ///   ``NetworkError/Code/cancelled``.
         public mutating func next() async throws -> ServerSentEvent? {
             while true {
                 do {

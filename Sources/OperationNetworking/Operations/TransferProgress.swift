@@ -39,7 +39,7 @@ public struct ProgressPacing: Sendable, Hashable {
     /// The minimum number of bytes between progress reports.
     ///
     /// The default is 16 KiB. If the body is larger than 100 times this value, the minimum is one hundredth of the
-    /// body. If the value is 1, the operation reports each received portion, regardless of the size of the body.
+    /// body. If the value is 1, the minimum is 1 byte, regardless of the size of the body.
     public var smallestStep: Int64
     /// The minimum time between progress reports.
     ///
@@ -445,8 +445,9 @@ struct FoundationProgress: Sendable {
 extension AnyNetworkOperation {
     /// The fraction of the transfer that is complete, from 0 to 1, or `nil` if the length of the body is not known.
     ///
-    /// If the request has a body, the fraction describes the progress of sending that body. Otherwise, it describes the
-    /// progress of receiving the response body. A group uses these fractions to calculate its own progress.
+    /// If the request has a body, the fraction describes the progress of sending that body. Otherwise, the fraction
+    /// describes the progress of receiving the response body. A group calculates its own progress from the fractions of
+    /// its operations.
     public var completedFraction: Double? {
         let (upload, download) = (uploadProgress, downloadProgress)
         guard upload.completedBytes > 0 || upload.totalBytes ?? 0 > 0 else {

@@ -9,8 +9,8 @@ import Foundation
 
 /// A complete response, which consists of a body, a status and headers.
 ///
-/// An evaluator or a validation rule with one parameter receives a value of this type and does not need to import
-/// `FoundationNetworking`:
+/// An evaluator or a validation rule with one parameter receives a value of this type, so your code does not need to
+/// import `FoundationNetworking`:
 ///
 /// ```swift
 /// func etag(at url: URL) -> NetworkDataOperation<String> {
@@ -56,8 +56,8 @@ extension ResponseMaker {
         guard let response = response(of: head) else {
             throw NetworkError(
                 code: .invalidResponse, phase: .evaluating,
-                message: "Foundation cannot represent the response. Use the form of the evaluator, the rule or the "
-                    + "hook that receives a ResponseHead. This form works with every response.")
+                message: "Foundation cannot represent the response as an HTTPURLResponse. Use an evaluator or a rule "
+                    + "that receives a NetworkResponse, or override evaluate(result:head:).")
         }
         return response
     }

@@ -43,7 +43,7 @@ public struct ResponseRules: Sendable {
     ///
     /// If the closure cannot create an error, it returns `nil` or throws an error, which the operation ignores.
     /// However, if the closure throws a ``NetworkError`` with the code ``NetworkError/Code/credentialRejected``, the
-    /// authenticator refreshes the credential and the operation sends the request again.
+    /// authenticator that added the credential refreshes it. The operation then sends the request again.
     public var decodeError: (@Sendable (Data, HTTPURLResponse) throws -> (any Error)?)?
 
     /// Creates rules with the default values.

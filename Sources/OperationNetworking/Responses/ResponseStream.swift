@@ -22,10 +22,10 @@ import OperationCore
 ///
 /// The stream buffers at most about 64 KiB. If your code reads more slowly than the server sends, the session stops
 /// receiving until the buffer has space. To cancel the transfer, release the stream and its iterators, or cancel the
-/// task that awaits the next piece.
+/// Swift task that awaits the next piece.
 ///
-/// Iterate over the stream only once. If a second task awaits a piece while another task is waiting for one, the second
-/// task gets an error with the code ``NetworkError/Code/awaitedTwice``.
+/// Iterate over the stream only once. If two Swift tasks await a piece at the same time, the second task gets an error
+/// with the code ``NetworkError/Code/awaitedTwice``.
 public struct ResponseStream: AsyncSequence, Sendable {
     /// The status and the headers of the response.
     public let head: ResponseHead
@@ -40,7 +40,7 @@ public struct ResponseStream: AsyncSequence, Sendable {
 
         /// Returns the next piece of the body, or `nil` at the end of the body.
         ///
-        /// - Throws: A ``NetworkError`` if the transfer fails or the task is canceled.
+        /// - Throws: A ``NetworkError`` if the transfer fails or if you cancel the Swift task.
         public mutating func next() async throws -> Data? {
             let (task, buffer) = (handle.task, handle.buffer)
             return try await withTaskCancellationHandler {
@@ -138,7 +138,7 @@ extension NetworkSession {
     ///     ``StatusRule/success``.
     /// - Throws: A ``NetworkError`` if the transfer fails or the rule does not accept the status code. For a status
     ///   code that the rule does not accept, ``NetworkError/bodyPrefix`` contains up to 16 KiB of the body that arrived
-    ///   within 2 seconds.
+    ///   within 2 seconds after the headers.
     public func stream(_ request: NetworkRequest, statuses: StatusRule = .success) async throws -> ResponseStream {
         var rules = ResponseRules()
         (rules.statuses, rules.contentTypes) = (statuses, .any)

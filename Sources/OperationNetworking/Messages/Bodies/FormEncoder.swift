@@ -8,7 +8,7 @@ extension RequestBody {
     ///
     /// - Parameters:
     ///   - value: The value to encode. The value must encode itself with keys, as structures and dictionaries do.
-    ///   - encoder: The encoder, whose styles determine the text of arrays, Booleans, dates and other values. The
+    ///   - encoder: The encoder, whose styles determine the format of arrays, Booleans, dates and other values. The
     ///     default is an encoder with the default styles.
     /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the encoder cannot encode
     ///   the value.
@@ -27,7 +27,7 @@ extension RequestBody {
     /// The form contains the keys in alphabetical order.
     ///
     /// - Parameters:
-    ///   - dictionary: The names and values of the form. The default style for `nil` values omits them.
+    ///   - dictionary: The names and values of the form. By default, the form omits names whose value is `nil`.
     ///   - encoder: The encoder that creates the text of the form. The default is an encoder with the default styles.
     /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the encoder cannot encode a
     ///   value.
@@ -82,7 +82,7 @@ public struct FormEncoder: Sendable {
     ///
     /// The default is ``KeyStyle/unchanged``. The style does not apply to the keys of dictionaries.
     public var keys: KeyStyle
-    /// The style for properties and elements whose value is `nil`.
+    /// The style that determines how the form represents `nil` values.
     ///
     /// The default is ``NilStyle/leftOut``, which omits these values.
     public var nils: NilStyle
@@ -99,7 +99,7 @@ public struct FormEncoder: Sendable {
     ///   - arrays: The style for the names of array elements. The default is ``ArrayStyle/brackets``.
     ///   - booleans: The format of Boolean values. The default is ``BooleanStyle/words``.
     ///   - dates: The format of dates. The default is ``DateStyle/iso8601``.
-    ///   - nils: The style for properties and elements whose value is `nil`. The default is ``NilStyle/leftOut``.
+    ///   - nils: The style for `nil` values. The default is ``NilStyle/leftOut``.
     ///   - spaces: The style for spaces. The default is ``SpaceStyle/plus``.
     public init(
         arrays: ArrayStyle = .brackets, booleans: BooleanStyle = .words, dates: DateStyle = .iso8601,
@@ -140,7 +140,7 @@ public struct FormEncoder: Sendable {
         } catch EncodingError.invalidValue(_, let context) {
             throw FormEncodingError(.refusedByValue, at: context.codingPath, context.debugDescription)
         } catch {
-            throw FormEncodingError(.refusedByValue, at: [], "A value failed to encode itself: \(type(of: error)).")
+            throw FormEncodingError(.refusedByValue, at: [], "A value's encode(to:) threw a \(type(of: error)).")
         }
         return try FormWriter.pairs(of: root, by: self)
     }
@@ -254,7 +254,7 @@ extension FormEncoder {
         }
     }
 
-    /// A style for properties and elements whose value is `nil` in a form.
+    /// A style that determines how a form represents `nil` values.
     ///
     /// The style does not apply to the properties of a type with a synthesized `encode(to:)` method, because that
     /// method omits `nil` values.
@@ -267,7 +267,7 @@ extension FormEncoder {
         /// A style that writes the name with an empty value, as in `name=`.
         public static let empty = NilStyle(text: "")
 
-        /// Returns a style that writes the name with a fixed word, as in `name=null`.
+        /// Returns a style that writes the name with the given word as the value, as in `name=null`.
         public static func word(_ word: String) -> NilStyle { NilStyle(text: word) }
     }
 

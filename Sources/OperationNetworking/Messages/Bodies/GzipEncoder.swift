@@ -22,9 +22,9 @@ extension RequestBody {
     /// The request adds a `Content-Encoding` header, unless its headers already contain one. Check whether your server
     /// accepts compressed bodies, because many servers do not.
     ///
-    /// The method compresses data of up to 1 MiB immediately. The session compresses any other body during the transfer
-    /// and sends it in chunks, because the compressed length is not known in advance. If the body is already
-    /// compressed, the method returns it without changes.
+    /// The method compresses data of up to 1 MiB immediately. The session compresses larger data, files and streams
+    /// during the transfer and sends the result in chunks, because its length is not known in advance. If the body is
+    /// already compressed or is ``none``, the method returns the body without changes.
     ///
     /// You cannot compress individual parts of a ``MultipartForm``. Instead, compress the body that contains the whole
     /// form.

@@ -14,9 +14,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// While the session sends the form, it reads the files in portions and does not copy them. If a file changes before
-/// the session has sent it, the request fails instead of sending a truncated body. A request can send the form more
-/// than once only if each part can be sent more than once.
+/// While the session sends the form, it reads the files in portions and does not copy the files. If a file changes
+/// before the session has read the whole file, the request fails instead of sending a truncated body. A request can
+/// send the form more than once only if each part can be sent more than once.
 ///
 /// In names and file names, the form replaces quotation marks with `%22` and line breaks with `%0D` and `%0A`, as web
 /// forms do (WHATWG HTML, "multipart form data"). The form encodes all other characters in UTF-8. The content of the
@@ -50,7 +50,8 @@ public struct MultipartForm: Sendable {
     /// - Parameters:
     ///   - name: The name of the field.
     ///   - data: The data to send.
-    ///   - fileName: The name of the file. The default is `nil`, which adds a field instead of a file.
+    ///   - fileName: The name of the file. The default is `nil`, which adds a field instead of a file. By default, a
+    ///     field has no content type.
     ///   - contentType: The content type of the part. By default, the extension of the file name determines the type.
     public mutating func add(_ name: String, _ data: Data, fileName: String? = nil, contentType: String? = nil) {
         add(Part(name: name, fileName: fileName, contentType: contentType, body: .data(data)))
@@ -180,12 +181,12 @@ extension RequestBody {
 
     /// Creates a body that contains a dictionary as a multipart form or as a URL-encoded form.
     ///
-    /// If a value, or an element of an array, is `Data`, a ``FileRegion`` or a ``RequestBody``, the body is a multipart
-    /// form. Otherwise, the body is URL-encoded. The form contains the fields in the alphabetical order of the keys.
+    /// If a value is `Data`, a ``FileRegion``, a ``RequestBody`` or an array with one of these types as an element, the
+    /// body is a multipart form. Otherwise, the body is URL-encoded. The form contains the fields in the alphabetical
+    /// order of the keys.
     ///
     /// In a multipart form, if an array contains `Data`, a ``FileRegion`` or a ``RequestBody``, each element of the
-    /// array becomes a separate part. The style ``FormEncoder/arrays`` of the encoder determines the names of these
-    /// parts.
+    /// array becomes a separate part. The ``FormEncoder/arrays`` style determines the names of these parts.
     ///
     /// - Parameters:
     ///   - dictionary: The names and values of the form.
@@ -309,7 +310,7 @@ struct MultipartPlan: Sendable {
             guard !overflows else {
                 throw NetworkError(
                     code: .bodyLengthMismatch, phase: .checking,
-                    message: "The parts together are longer than any body can be. Check their lengths.")
+                    message: "The total length of the parts is too large. Check the lengths of the parts.")
             }
             sum = next
         }

@@ -17,7 +17,7 @@ public struct RequestBody: Sendable {
     }
 
     package let source: Source
-    /// The number of bytes in the body, or `nil` if the length is not known in advance.
+    /// The number of bytes in the body, or `nil` if the length is not known in advance or the body is ``none``.
     public let length: Int64?
     /// A Boolean value that indicates whether a session can send the body more than once.
     public let canBeSentAgain: Bool
@@ -112,9 +112,9 @@ public struct RequestBody: Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether the value represents a request without a body.
+    /// A Boolean value that indicates whether the body is ``none``, which represents a request without a body.
     ///
-    /// An empty body counts as a body.
+    /// The value is `false` for a body with a length of 0.
     public var isNone: Bool {
         if case .none = source { true } else { false }
     }
@@ -155,29 +155,29 @@ package final class BodyUse: Sendable {
 
 /// An object that provides the bytes of a request body during the transfer.
 ///
-/// The session calls the producer repeatedly until the producer returns ``BodyPortion/end`` or throws an error, or
-/// until the transfer ends. The calls happen on the session's threads and never overlap. The producer must not block.
-/// If no bytes are available, the producer returns ``BodyPortion/notYet`` and calls the waker when bytes become
-/// available.
+/// The session calls ``produce(into:waker:)`` repeatedly until the method returns ``BodyPortion/end`` or throws an
+/// error, or until the transfer ends. The calls happen on the session's threads and never overlap. The producer must
+/// not block. If no bytes are available, the producer returns ``BodyPortion/notYet`` and calls ``BodyWaker/wake()``
+/// when bytes become available.
 public protocol BodyProducer: AnyObject, Sendable {
     /// Writes the next bytes of the body to the beginning of a buffer.
     ///
     /// - Parameters:
-    ///   - buffer: The buffer, which is never empty.
+    ///   - buffer: The buffer, which has space for at least one byte.
     ///   - waker: A waker that resumes the transfer after the producer returns ``BodyPortion/notYet``. The producer can
     ///     store the waker and use it on any thread.
-    /// - Returns: The number of bytes in the buffer, or the reason why the producer wrote no bytes.
+    /// - Returns: The number of bytes that the producer wrote, or the reason why the producer wrote no bytes.
     /// - Throws: An error if the producer cannot provide the body. The request then fails.
     func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion
 }
 
-/// The result of a call to a ``BodyProducer``.
+/// The result of ``BodyProducer/produce(into:waker:)``.
 ///
 /// Future versions will not add cases.
 public enum BodyPortion: Sendable, Hashable {
     /// The producer wrote this number of bytes, which is at least 1.
     case bytes(Int)
-    /// The producer has no bytes yet and calls the waker when bytes become available.
+    /// The producer has no bytes yet and calls ``BodyWaker/wake()`` when bytes become available.
     case notYet
     /// The producer has provided all bytes of the body.
     case end
