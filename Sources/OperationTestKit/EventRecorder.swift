@@ -55,7 +55,7 @@ public final class EventRecorder<Event: Sendable>: Sendable {
     /// If the current task is canceled, for example by a time limit of the test, the method returns the events that
     /// have been recorded so far, which may be fewer than `count`.
     ///
-    /// - Parameter count: The number of events to wait for, including the events that were recorded before the call.
+    /// - Parameter count: The number of events to wait for, including earlier events.
     public func events(atLeast count: Int) async -> [Event] {
         let waiter = Waiter(until: count)
         let isNow = state.withLock { state in

@@ -4,9 +4,9 @@
 import Foundation
 import OperationCore
 
-/// A gate at which threads and tasks wait until a test opens it.
+/// A synchronization object at which threads and Swift tasks wait until a test opens it.
 ///
-/// Use a gate in a test that would otherwise sleep. After you open a gate, it stays open.
+/// Use a gate instead of a sleep in a test. After you open a gate, it stays open.
 ///
 /// ```swift
 /// import OperationCore

@@ -45,8 +45,8 @@ public final class LiveObjects: Sendable {
     /// Waits until all tracked objects are deallocated or a limit is reached, and returns the number of remaining
     /// objects.
     ///
-    /// Use this method if another thread might keep a reference for a moment after it has reported the end of its work.
-    /// The method blocks the current thread.
+    /// Use this method if another thread might briefly keep a reference after the thread has reported the end of its
+    /// work. The method blocks the current thread.
     ///
     /// - Parameter limit: The maximum time to wait. The default is 30 seconds.
     @available(*, noasync, message: "This method blocks the thread. Call it in synchronous code or on your own thread.")

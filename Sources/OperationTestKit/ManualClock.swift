@@ -15,8 +15,8 @@ import OperationCore
 /// print(operation.state)  // cancelled
 /// ```
 ///
-/// When a test advances the clock, the clock calls the due actions on the calling thread, in the order of their times.
-/// During each call, ``now`` is the time at which the action was due.
+/// When a test advances the clock, the clock calls the actions that become due, on the calling thread and in the order
+/// in which they are due.
 public final class ManualClock: OperationClock {
     private struct State {
         var now: OperationInstant
@@ -28,7 +28,7 @@ public final class ManualClock: OperationClock {
 
     /// Creates a clock that starts at a given time.
     ///
-    /// - Parameter start: The initial time of the clock. The default is the clock's origin.
+    /// - Parameter start: The initial time of the clock. The default is the instant with the offset zero.
     public init(start: OperationInstant = OperationInstant(offset: .zero)) {
         state = Locked(State(now: start))
     }
@@ -36,7 +36,7 @@ public final class ManualClock: OperationClock {
     /// The current time of the clock.
     public var now: OperationInstant { state.withLock { $0.now } }
 
-    /// The number of scheduled actions that were neither called nor canceled.
+    /// The number of scheduled actions that have been neither called nor canceled.
     public var pendingCount: Int { state.withLock { $0.heap.count } }
 
     /// The time at which the next action is due, or `nil` if no action is pending.
@@ -90,8 +90,8 @@ public final class ManualClock: OperationClock {
 
     /// Waits until at least `count` actions are pending.
     ///
-    /// Use this method to wait until the code under test has started a timer. If the current task is canceled, for
-    /// example by a time limit of the test, the method returns.
+    /// Use this method to wait until the code under test has scheduled an action. If the current task is canceled, for
+    /// example by a time limit of the test, the method returns immediately.
     ///
     /// ```swift
     /// import OperationNetworking
@@ -106,7 +106,7 @@ public final class ManualClock: OperationClock {
     /// }
     /// ```
     ///
-    /// The timeout and the deadline of an operation also count as pending actions after the operation starts.
+    /// The timers for the timeout and the deadline of an operation also count as pending actions.
     ///
     /// - Parameter count: The number of pending actions to wait for.
     public func pending(atLeast count: Int) async {

@@ -3,7 +3,7 @@
 
 import OperationNetworking
 
-/// A connectivity monitor that reports the state that a test sets.
+/// A connectivity monitor that reports the network state that a test sets.
 ///
 /// ```swift
 /// import OperationNetworking
@@ -19,9 +19,9 @@ import OperationNetworking
 public final class ManualConnectivity: ConnectivityMonitor {
     private let board: ConnectivityBoard
 
-    /// Creates a monitor with an initial state, which is satisfied by default.
+    /// Creates a monitor with an initial state.
     ///
-    /// - Parameter connectivity: The initial state of the network. The default is a satisfied state.
+    /// - Parameter connectivity: The initial state of the network. The default is `Connectivity.satisfied`.
     public init(_ connectivity: Connectivity = .satisfied) {
         board = ConnectivityBoard(connectivity)
     }

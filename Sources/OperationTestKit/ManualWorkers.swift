@@ -48,7 +48,8 @@ public final class ManualWorkers: Sendable {
 
     /// Runs one step of a simulated thread.
     ///
-    /// A thread that finds no work ends. The end of the thread also counts as a step.
+    /// In a step, the thread takes an operation from the queue, or runs the operation that it took in its last step. A
+    /// thread that finds no work ends, which also counts as a step.
     ///
     /// - Parameter index: The index of the thread. The default is 0.
     /// - Returns: A Boolean value that indicates whether a thread with this index exists.

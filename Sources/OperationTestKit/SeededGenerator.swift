@@ -3,7 +3,8 @@
 
 import Foundation
 
-/// A random number generator that produces the same numbers for the same seed on all platforms and in all versions.
+/// A random number generator that produces the same numbers for the same seed on all platforms and in all versions of
+/// OperationTestKit.
 ///
 /// ```swift
 /// import OperationTestKit

@@ -33,8 +33,8 @@
     /// }
     /// ```
     ///
-    /// The ``transfers()`` method returns the transfers in progress that an earlier launch of the program started. You
-    /// can cancel these transfers or attach operations to them:
+    /// The ``transfers()`` method returns the transfers in progress from an earlier launch of the program. You can
+    /// cancel these transfers or attach operations to them:
     ///
     /// ```text
     /// for transfer in await session.transfers() {
@@ -47,15 +47,15 @@
     /// }
     /// ```
     ///
-    /// A failed download resumes if an operation sends a request with the same method, URL and headers before the
-    /// program ends, and the server supports resuming.
+    /// A failed `GET` download without a `Range` header resumes if an operation sends a request with the same URL and
+    /// headers before the program ends. The server must support resuming.
     ///
     /// The system automatically follows redirects. The system sends bodies only from files, so the session first writes
     /// other bodies to a file. The session ignores the timeouts of requests, because the device might sleep. Set
     /// `timeoutIntervalForResource` on the configuration instead.
     public final class BackgroundSession: NetworkSession {
-        /// The result of a transfer that no operation waits for, such as a transfer that an earlier launch of the
-        /// program started.
+        /// The result of a transfer that no operation waits for, such as a transfer from an earlier launch of the
+        /// program.
         public struct Orphan: Sendable {
             /// The request of the transfer, or `nil` if the system does not provide the request.
             public let request: URLRequest?
@@ -67,7 +67,8 @@
             /// the file after the ``BackgroundSession/onOrphan`` closure returns. To keep the file, move it before the
             /// closure returns.
             public let file: URL?
-            /// The body of the response to an upload, or `nil` if the body is larger than 64 KiB.
+            /// The body of the response to an upload, or `nil` if the transfer is a download or the body exceeds 64
+            /// KiB.
             public let body: Data?
             /// The error with which the transfer failed, or `nil` if the transfer received a complete response.
             ///
@@ -86,15 +87,15 @@
             }
         }
 
-        /// A transfer in progress that no operation waits for, such as a transfer that an earlier launch of the program
-        /// started.
+        /// A transfer in progress that no operation waits for, such as a transfer from an earlier launch of the
+        /// program.
         ///
         /// To attach an operation to the transfer, pass the transfer to the operation as its session. The operation's
         /// first request must have the same method and URL as the transfer. The operation receives the transfer's
         /// response without sending this request. The ``BackgroundSession`` sends later requests, such as retries.
         ///
         /// If the transfer ends before the operation starts, the operation fails with
-        /// ``NetworkError/Code/sessionUnavailable``. The session then passes an orphan to
+        /// ``NetworkError/Code/sessionUnavailable``. The session passes an orphan for the transfer to
         /// ``BackgroundSession/onOrphan``.
         public final class Transfer: NetworkSession {
             private let task: any SystemTask & ProgressReporting
@@ -111,20 +112,20 @@
             /// The progress of the transfer.
             public var progress: Progress { task.progress }
 
-            /// Resumes the transfer if it was suspended when the earlier launch of the program ended.
+            /// Resumes the transfer if the transfer was suspended when the earlier process ended.
             public func resume() { task.resume() }
 
             /// Cancels the transfer.
             ///
-            /// The session then passes an orphan to ``BackgroundSession/onOrphan``.
+            /// If no operation is attached to the transfer, the session then passes an orphan to
+            /// ``BackgroundSession/onOrphan``.
             ///
-            /// The code of the ``BackgroundSession/Orphan/error`` is ``NetworkError/Code/cancelled``.
+            /// The code of the orphan's ``BackgroundSession/Orphan/error`` is ``NetworkError/Code/cancelled``.
             public func cancel() { task.cancel() }
 
-            /// Creates a task that receives the transfer's response if it is the first task for the transfer.
+            /// Creates a task that receives the transfer's response if no earlier task was created for the transfer.
             ///
-            /// Later tasks do not receive the transfer's response. These tasks send their requests with the
-            /// ``BackgroundSession``.
+            /// Later tasks send their requests with the ``BackgroundSession``.
             ///
             /// - Parameters:
             ///   - request: The request, which must have the same method and URL as the transfer.
@@ -148,15 +149,15 @@
 
         /// Returns the background session with the given identifier and creates the session on the first call.
         ///
-        /// If the identifier is empty, each task of the session ends with ``NetworkError/Code/sessionUnavailable``.
+        /// If the identifier is empty, each task of the session fails with ``NetworkError/Code/sessionUnavailable``.
         ///
         /// - Parameters:
         ///   - identifier: The identifier of the session, which must be the same in each launch of the program. An app
         ///     extension needs its own identifier.
         ///   - configure: A closure that changes the configuration of a new session. If the method creates a session,
         ///     it calls the closure on the calling thread. The default closure changes nothing.
-        ///   - onOrphan: A closure that receives each transfer that ended without an operation. The default is `nil`,
-        ///     which keeps the current value of ``onOrphan``.
+        ///   - onOrphan: A closure that receives an orphan for each transfer that ended without an operation. The
+        ///     default is `nil`, which keeps the current value of ``onOrphan``.
         public static func session(
             _ identifier: String, configure: (URLSessionConfiguration) -> Void = { _ in },
             onOrphan: (@Sendable (Orphan) -> Void)? = nil
@@ -199,15 +200,16 @@
                 lifetime: configuration.timeoutIntervalForResource + 86_400)
         }
 
-        /// A closure that receives each transfer that ended without an operation, or `nil` to store these transfers.
+        /// A closure that receives an orphan for each transfer that ended without an operation, or `nil` to store the
+        /// orphans.
         ///
         /// The session calls the closure on a serial queue, in the order in which the transfers ended. The session
-        /// calls the handlers from ``handleEvents(completion:)`` after the closure has returned.
+        /// calls the handlers from ``handleEvents(completion:)`` after the closure has returned for each transfer.
         ///
-        /// While the property is `nil`, the session stores up to 1,000 of these transfers, and passes them to the
-        /// closure when you set it. If there are more transfers, the session removes the oldest ones. The closure then
-        /// also receives one orphan whose error has the code ``NetworkError/Code/resourcesExhausted``. If the program
-        /// ends before you set a closure, the stored transfers are lost.
+        /// While the property is `nil`, the session stores up to 1,000 orphans, and passes them to the closure when you
+        /// set it. If there are more orphans, the session removes the oldest ones. The closure then also receives one
+        /// orphan whose error has the code ``NetworkError/Code/resourcesExhausted``. If the program ends before you set
+        /// a closure, the stored orphans are lost.
         public var onOrphan: (@Sendable (Orphan) -> Void)? {
             get { rule.withLock { $0 } }
             set {
@@ -230,17 +232,17 @@
         /// handlers, the session calls all of them.
         ///
         /// Call this method before the app delegate's method returns. If the system has already delivered all events,
-        /// the session calls the handler after two seconds without an event. In any case, the session calls the handler
-        /// after at most 20 seconds without an event. On watchOS, complete the `WKURLSessionRefreshBackgroundTask` in
-        /// the handler.
+        /// the session calls the handler after two seconds without an event. If the system does not report the end of
+        /// the events, the session calls the handler after 20 seconds without an event. On watchOS, complete the
+        /// `WKURLSessionRefreshBackgroundTask` in the handler.
         ///
         /// - Parameter completion: The completion handler that the system passed to the app delegate.
         public func handleEvents(completion: @escaping @MainActor @Sendable () -> Void) {
             engine.keep(completion)
         }
 
-        /// Returns the transfers in progress that no operation waits for, such as the transfers that an earlier launch
-        /// of the program started.
+        /// Returns the transfers in progress that no operation waits for, such as transfers from an earlier launch of
+        /// the program.
         public func transfers() async -> [Transfer] {
             await engine.findOrphans().compactMap { task in
                 (task as? any SystemTask & ProgressReporting).map { Transfer($0, self) }
@@ -254,8 +256,8 @@
         ///
         /// - Parameter orphan: The orphan whose download to restart.
         /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotRepeatable`` if the orphan is an
-        ///   upload, because the body is no longer available. If the orphan has no request, the code is
-        ///   ``NetworkError/Code/invalidURL``.
+        ///   upload, because the body is no longer available. If the orphan has neither a request nor resume data, the
+        ///   code is ``NetworkError/Code/invalidURL``.
         public func restart(_ orphan: Orphan) throws(NetworkError) {
             try engine.restart(orphan.request, resumeData: orphan.resumeData, isUpload: orphan.isUpload)
         }

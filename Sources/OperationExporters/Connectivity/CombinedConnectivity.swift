@@ -8,10 +8,10 @@ import OperationNetworking
 ///
 /// While the system reports that there is no network, the probe sends no requests.
 ///
-/// When the network returns, or when another interface becomes active, the monitor discards the probe's last result,
-/// and the probe sends a new request. If the interface changes often, the probe waits one to two seconds between
-/// requests. Until the probe has a new result, the status is `Connectivity.Status.unknown`, and operations treat the
-/// network as available.
+/// When the network returns, or when the active interface changes, the monitor discards the probe's last result, and
+/// the probe sends a new request. If the interface changes often, the probe waits one to two seconds between requests.
+/// Until the probe has a new result, the status is `Connectivity.Status.unknown`, and operations treat the network as
+/// available.
 public final class CombinedConnectivity: ConnectivityMonitor {
     private let board: ConnectivityBoard
     private let observations: [ConnectivityObservation]

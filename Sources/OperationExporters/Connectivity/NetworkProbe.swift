@@ -18,7 +18,7 @@ import OperationNetworking
 /// }
 /// ```
 public struct NetworkProbe: Sendable {
-    /// A conclusion about the network that a probe draws from a response.
+    /// A conclusion about the network that follows from a response.
     ///
     /// Future versions will not add cases.
     public enum Verdict: Sendable, Hashable {
@@ -36,14 +36,14 @@ public struct NetworkProbe: Sendable {
     ///
     /// The default is `"HEAD"`.
     public var method = "HEAD"
-    /// The interval between requests while the network is available.
+    /// The interval between requests while the network is available and the server responds.
     ///
     /// The default is 60 seconds. The monitor extends each interval at random by up to one tenth of its length.
     public var interval: Duration = .seconds(60)
-    /// The interval between requests while the server does not respond.
+    /// The interval between requests while the network is unavailable or the server does not respond.
     ///
-    /// The default is an exponential backoff from 1 to 30 seconds. The monitor shortens each interval at random by up
-    /// to one half of its length.
+    /// The default is an exponential backoff from 1 to 30 seconds. By default, the monitor shortens each interval at
+    /// random by up to one half.
     public var backoff = RetryBackoff.exponential(from: .seconds(1), upTo: .seconds(30), jitter: .equal)
     /// The maximum time that the monitor waits for a response.
     ///
@@ -64,8 +64,6 @@ public struct NetworkProbe: Sendable {
     package var chance: @Sendable () -> Double = { .random(in: 0..<1) }
 
     /// Creates options for a probe that sends requests to a URL.
-    ///
-    /// The probe expects the status 204, or any success or redirection status if the URL's scheme is `https`.
     ///
     /// Only a probe with an `http` URL can detect a sign-in page. With an `https` URL, a sign-in page causes a timeout
     /// or an untrusted certificate.
@@ -122,8 +120,7 @@ public final class ProbeMonitor: ConnectivityMonitor {
 
     deinit { run.end() }
 
-    /// The state of the network according to the last conclusive request, or an unknown state if there was no such
-    /// request.
+    /// The state of the network according to the most recent requests, or an unknown state before the first result.
     public var connectivity: Connectivity { board.connectivity }
 
     /// Calls a closure with the current state of the network, and again whenever the state changes.
@@ -138,8 +135,8 @@ public final class ProbeMonitor: ConnectivityMonitor {
 
     /// Sends a request immediately instead of waiting for the end of the interval.
     ///
-    /// If a request has been in progress for at least one second, the monitor cancels that request, because its result
-    /// might reflect an earlier state of the network.
+    /// If a request has been in progress for less than one second, the method sends no other request. The method
+    /// replaces an older request, whose result might reflect an earlier state of the network.
     public func askNow() { run.askNow() }
 
     /// Discards the current state because the path has changed, and sends a request as soon as possible.

@@ -128,7 +128,7 @@ extension QueueGraph {
 extension QueueManager {
     /// Returns a graph of the operations in the queue and their dependencies.
     ///
-    /// If the queue changes during this method, the graph might not contain the latest changes.
+    /// If the queue changes during the call, the graph might not contain the latest changes.
     ///
     /// - Parameter limit: The maximum number of queue entries in the graph, and also the maximum number of operations
     ///   outside the queue. The default is 200, because larger graphs are hard to read.
@@ -232,10 +232,11 @@ public struct CriticalPath: Sendable, Equatable {
 }
 
 extension QueueRecord {
-    /// The critical path of the record and the slack of all operations.
+    /// The chain of dependent operations with the longest total execution time, and the ``CriticalPath/slack`` of all
+    /// operations.
     ///
-    /// The critical path is the chain of dependent operations with the longest total execution time. The time for which
-    /// an operation waits for a slot does not count, because this time depends on the queue.
+    /// The time for which an operation waits for a slot does not count, because this time depends on the width of the
+    /// queue.
     public var criticalPath: CriticalPath {
         let order = runsInOrder
         let times = Dictionary(uniqueKeysWithValues: runs.map { ($0.id, $0.executing ?? .zero) })

@@ -41,10 +41,10 @@ public final class NetworkArchive: NetworkObserver {
         /// The default is 16 MiB. Beyond this limit, the archive removes the oldest entries. If the bodies of a single
         /// entry exceed the limit, the archive omits these bodies.
         public var totalBodyBytes = 16 << 20
-        /// The information that the archive omits.
+        /// The information that the archive hides.
         ///
-        /// The default is `LogRedaction.secrets`. Unless the redaction keeps secrets, the archive also omits query
-        /// values, cookie values, and all bodies except JSON and forms.
+        /// The default is `LogRedaction.secrets`. Unless you use `LogRedaction.none`, the archive also hides query
+        /// values and cookie values, and omits all bodies except JSON and request forms.
         public var redaction = LogRedaction.secrets
 
         /// Creates options with the default values.

@@ -20,7 +20,7 @@ import OperationNetworking
 /// The meter uses a bounded amount of memory, because the number of label values is limited. Labels contain methods,
 /// hosts, status classes, error codes, other names that OperationKit defines, and the names of watched queues. Labels
 /// do not contain paths or queries. The meter uses the value `other` for hosts and queue names beyond the limits in its
-/// options, for error codes beyond the first 100, and for unusual methods.
+/// ``Options``, for error codes beyond the first 100, and for unusual methods.
 public final class NetworkMeter: NetworkObserver {
     /// A set of options that determine the labels and buckets of a meter.
     public struct Options: Sendable {
@@ -100,7 +100,7 @@ public final class NetworkMeter: NetworkObserver {
     /// Call this method in the closure that you set as `AuthenticationOptions.eventHandler`.
     public func note(_ event: AuthenticationEvent) { state.withLock { $0.book.note(event) } }
 
-    /// Adds the current and ended operations of a queue to the metrics, without keeping the queue alive.
+    /// Adds the counts of the current and ended operations of a queue to the metrics, without keeping the queue alive.
     ///
     /// If several queues have the same name, the meter adds their values. The counts of ended operations remain after
     /// the queue is deallocated, so that no counter decreases.

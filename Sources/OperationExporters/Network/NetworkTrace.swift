@@ -18,8 +18,8 @@ import OperationNetworking
 /// }
 /// ```
 ///
-/// You can open the timeline in `ui.perfetto.dev` or `chrome://tracing`. To protect secrets, the trace omits query
-/// values, and the headers and bodies of requests and responses.
+/// You can open the timeline in `ui.perfetto.dev` or `chrome://tracing`. To protect secrets, the trace hides query
+/// values, and omits the headers and bodies of requests and responses.
 public final class NetworkTrace: NetworkObserver {
     private struct State {
         var operations: [UInt64: TracedOperation] = [:]
@@ -44,7 +44,8 @@ public final class NetworkTrace: NetworkObserver {
     /// Creates an empty trace.
     ///
     /// The trace keeps the last 100 attempts of each operation, and the last 100 requests and waits of each attempt. If
-    /// the total number of recorded items exceeds ten times the limit, the trace removes the oldest operations.
+    /// the operations, attempts, requests and waits together exceed ten times the limit, the trace removes the oldest
+    /// operations.
     ///
     /// - Parameter limit: The maximum number of operations. The default is 10,000.
     public init(limit: Int = 10_000) {
@@ -77,9 +78,7 @@ public final class NetworkTrace: NetworkObserver {
         }
     }
 
-    /// Returns the timeline as a Chrome trace, together with the records of the given queues.
-    ///
-    /// The trace is JSON that you can open in `ui.perfetto.dev` or `chrome://tracing`.
+    /// Returns the timeline as a Chrome trace in JSON, together with the records of the given queues.
     ///
     /// In the timeline, each operation contains its attempts and the waits between them. If an operation waits for the
     /// end of a pause, for a credential or for the network, the displayed wait also includes the following wait for a
@@ -106,8 +105,8 @@ public final class NetworkTrace: NetworkObserver {
     ///
     /// Call this method repeatedly, for example every minute, to write each period to a separate file.
     ///
-    /// If an operation is in progress, this trace contains the events so far, and a later trace contains all events of
-    /// the operation.
+    /// If an operation is in progress, the returned trace contains the events so far, and a later trace contains all
+    /// events of the operation.
     ///
     /// - Parameter records: The queue records to include, from `queue.record`. The default is an empty array.
     /// - Throws: An error from the JSON encoder.

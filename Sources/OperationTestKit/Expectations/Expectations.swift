@@ -7,8 +7,8 @@ import OperationNetworking
 
 /// Methods that check how an operation ended.
 ///
-/// Each method waits for the outcome, but does not start the operation. If the expectation is not met, the method
-/// throws an ``UnmetExpectation``. In synchronous code, compare the operation's `outcome` instead.
+/// Each method waits for the outcome, but does not start the operation. If the operation does not end as expected, the
+/// method throws an ``UnmetExpectation``. In synchronous code, compare the operation's `outcome` instead.
 ///
 /// ```swift
 /// import OperationNetworking
@@ -134,8 +134,8 @@ extension TypedOperation where ErrorType == NetworkError {
     ///   - limit: The maximum time to wait. The default is one minute.
     ///   - fileID: The source file that the error reports. The default is the caller's file.
     ///   - line: The source line that the error reports. The default is the caller's line.
-    /// - Throws: An ``UnmetExpectation`` if the operation does not fail with these codes within the limit, or if the
-    ///   current task is canceled.
+    /// - Throws: An ``UnmetExpectation`` if the operation does not fail with this error code and status code within the
+    ///   limit, or if the current task is canceled.
     @discardableResult
     public final func expectFailure(
         _ code: NetworkError.Code, status: Int? = nil, within limit: Duration = .seconds(60), fileID: String = #fileID,
@@ -246,8 +246,9 @@ extension TypedOperation {
 
 /// An error that describes an unmet expectation and the actual result.
 ///
-/// Methods whose names begin with `expect` throw this error. If a test does not catch the error, the test fails and its
-/// report contains the error's text:
+/// The `expect` methods of operations and of ``PlaybackSession`` throw this error, as do
+/// ``waitUntil(_:within:fileID:line:_:)`` and ``Gate/passage(within:fileID:line:)``. If a test does not catch the
+/// error, the test fails and its report contains the error's text:
 ///
 /// ```
 /// GET https://example.com/songs did not end as expected, SongTests.swift:31

@@ -8,9 +8,9 @@ extension AnyNetworkOperation {
     /// A one-line description of the operation's attempts, such as `503 → 1 s → connectionLost → 2 s → success`.
     ///
     /// An attempt that failed because of its response status appears as the status code. Any other failed attempt
-    /// appears as the error code. After each attempt, the text contains the pause or wait that followed. At the end,
-    /// the text contains the outcome of the operation, or `…` if the operation is still in progress. In a test, compare
-    /// the description with the expected text, so that a failure shows both:
+    /// appears as the error code. After each attempt, the text contains the pause or wait that followed, if any. The
+    /// text ends with `success`, `canceled` or the last failed attempt, or with `…` if the operation is still in
+    /// progress. In a test, compare the description with the expected text:
     ///
     /// ```swift
     /// import OperationNetworking
@@ -23,8 +23,8 @@ extension AnyNetworkOperation {
     /// }
     /// ```
     ///
-    /// The description contains the individual attempts only if the operation has a retry policy, an authentication
-    /// realm or an offline policy.
+    /// The description contains the individual attempts only if the operation has `retry` settings or another policy
+    /// that can start another attempt, such as an `OfflinePolicy`.
     public var story: String {
         AttemptDescription(self).parts.map(\.description).joined(separator: " → ")
     }
@@ -48,8 +48,7 @@ extension AnyNetworkOperation {
     ///   - expected: The attempts that the operation must have made, in order.
     ///   - fileID: The source file that the error reports. The default is the caller's file.
     ///   - line: The source line that the error reports. The default is the caller's line.
-    /// - Throws: An ``UnmetExpectation`` that describes the first difference if the attempts differ from the expected
-    ///   attempts.
+    /// - Throws: An ``UnmetExpectation`` that describes the first attempt that differs, if there is one.
     public func expectAttempts(
         _ expected: ExpectedAttempt..., fileID: String = #fileID, line: Int = #line
     ) throws(UnmetExpectation) {
@@ -179,7 +178,7 @@ extension TypedOperation: EndDescribing {
 /// An attempt that a test expects a network operation to make.
 ///
 /// Pass expected attempts to the operation's `expectAttempts` method. If you specify neither a pause nor a wait reason,
-/// the attempt matches with any pause or wait after it.
+/// the expected attempt matches regardless of the pause or wait after the attempt.
 public struct ExpectedAttempt: Sendable, CustomStringConvertible {
     private let kind: AttemptDescription.Attempt.Kind
     private var pause: ClosedRange<Duration>?

@@ -6,9 +6,8 @@ import Foundation
 /// A simulation that runs the steps of several actors on one thread, in an order that a seed determines.
 ///
 /// In this type, an actor is a named series of steps, such as the calls that one thread makes. These actors are not
-/// Swift actors. A test with real threads might hit a race condition only once in a million rounds. A simulation often
-/// hits the same race condition within a few hundred rounds. The same seed always produces the same order, so you can
-/// reproduce a failure:
+/// Swift actors. A simulation can often reproduce a race condition that rarely occurs with real threads. The same seed
+/// always produces the same order, so you can reproduce a failure:
 ///
 /// ```swift
 /// try Explorer.explore(rounds: 1_000) { explorer in
@@ -42,7 +41,8 @@ public struct Explorer {
 
     /// A random number generator whose numbers depend only on the seed of the schedule.
     ///
-    /// Use this generator for all random decisions of the scenario, including decisions in steps.
+    /// Use this generator for all random decisions in the closure that you pass to ``explore(rounds:from:_:)``,
+    /// including decisions in steps.
     public var random: SeededGenerator
 
     /// The names of the actors that performed the steps, in the order of the steps.
@@ -51,7 +51,7 @@ public struct Explorer {
     /// The actors in the order of their turns, as indices in the order in which they were added.
     private(set) var turns: [Int] = []
 
-    /// The maximum number of steps that the actors can perform in a round.
+    /// The maximum number of steps that all actors together can perform in a round.
     ///
     /// The default is 100,000. If the actors need more steps, the round fails. A common cause is an actor that polls
     /// indefinitely for an event that never occurs.
@@ -137,8 +137,7 @@ public struct Explorer {
     ///
     /// - Parameters:
     ///   - isSo: The condition to check.
-    ///   - message: The text of the error. If the condition is false, the method evaluates the text immediately, on the
-    ///     current thread.
+    ///   - message: The text of the error, which the method evaluates only if the condition is false.
     /// - Throws: An error that contains the message, if `isSo` is `false`.
     public func expect(_ isSo: Bool, _ message: @autoclosure () -> String) throws {
         if !isSo { throw ExplorerFlaw(description: message()) }
@@ -183,13 +182,13 @@ extension Explorer {
 
     /// Runs a scenario repeatedly, each time with a different schedule, until a round fails.
     ///
-    /// In each round, the closure creates new operations, queues and clocks, adds actors to the explorer, and runs the
-    /// actors. A round fails if the closure throws an error, for example from ``expect(_:_:)`` or from a method that
-    /// throws an ``UnmetExpectation``.
+    /// In each round, the `scene` closure creates new operations, queues and clocks, adds actors to the explorer, and
+    /// runs the actors. A round fails if this closure throws an error, for example from ``expect(_:_:)`` or from a
+    /// method that throws an ``UnmetExpectation``.
     ///
-    /// After a failure, the method tries up to 500 shorter schedules. The method then throws an ``ExplorationFailure``
-    /// with the shortest schedule that fails in the same way. Two failures are the same if the errors have the same
-    /// type and the same text, apart from words that contain digits.
+    /// After a failure, the method tries up to 500 schedules with fewer changes between actors. The method then throws
+    /// an ``ExplorationFailure`` with the simplest schedule that fails in the same way. Two rounds fail in the same way
+    /// if their errors have the same type and the same text, apart from words that contain digits.
     ///
     /// ```swift
     /// import OperationCore
@@ -217,8 +216,8 @@ extension Explorer {
     ///
     /// - Parameters:
     ///   - rounds: The maximum number of rounds, each with its own schedule.
-    ///   - first: The seed of the first round. Each following seed is greater by one. The default is 0. To run other
-    ///     schedules, choose another seed.
+    ///   - first: The seed of the first round. The seed of each later round is greater by one. The default is 0. To run
+    ///     other schedules, choose another seed.
     ///   - scene: A closure that sets up the scenario and runs its actors. The method calls the closure on the current
     ///     thread.
     /// - Throws: An ``ExplorationFailure`` if a round fails.
@@ -354,7 +353,7 @@ extension Explorer {
 /// A schedule contains a seed and, optionally, a list of turns. The error of a failed exploration contains a schedule,
 /// such as `4711` or `4711:0,1,0`. To reproduce the failure, pass the schedule to ``Explorer/replay(_:_:)``.
 ///
-/// Each turn is the index of an actor, in the order in which the scenario adds the actors. If that actor cannot perform
+/// Each turn is the index of an actor, in the order in which the scenario adds the actors. If the actor cannot perform
 /// a step, the turn goes to the first actor that can.
 public struct ExplorerSchedule: Hashable, Sendable {
     /// The seed for all random decisions.
@@ -424,9 +423,9 @@ public struct ExplorationFailure: Error, Sendable {
     package let rounds: Int
     /// The schedule of the round that failed.
     package let met: ExplorerSchedule
-    /// A schedule that fails in the same way, with as few changes between actors as the explorer could find.
+    /// The schedule that fails in the same way with the fewest changes between actors that the explorer found.
     public let shortest: ExplorerSchedule
-    /// The names of the actors in the order in which the shortest schedule runs their steps.
+    /// The names of the actors that performed the steps of the shortest schedule, in order.
     ///
     /// If the round exceeded ``Explorer/turnLimit``, the array contains only the last 50 names.
     public let order: [String]

@@ -46,7 +46,7 @@ public struct LoopbackAnswer: Sendable {
     /// Returns a response that sends only the given bytes and closes the connection.
     package static func raw(_ bytes: [UInt8]) -> Self { Self(.send(bytes), closes: true) }
 
-    /// Returns a response that sends only the given text and closes the connection.
+    /// Returns a response that contains only the given text, after which the server closes the connection.
     public static func raw(_ text: String) -> Self { .raw(Array(text.utf8)) }
 
     /// Returns a response with a status code, headers and an empty body.
@@ -142,27 +142,27 @@ public struct LoopbackAnswer: Sendable {
         .status(status, ["Location": location])
     }
 
-    /// A response that sends the request body back in chunks.
+    /// A response whose chunked body is the body of the request.
     ///
     /// For a route that you add with `routeEarly`, the server sends the chunks while the body arrives.
     public static var echo: Self {
         Self(.head(200, ["Transfer-Encoding": "chunked"]), .echoInChunks)
     }
 
-    /// A response that sends nothing and leaves the connection open.
+    /// A response without data, after which the connection stays open.
     public static var silence: Self { Self(.stallForever) }
 
-    /// A response that resets the connection without sending any data.
+    /// A response without data, after which the server resets the connection.
     public static var reset: Self { Self(.reset) }
 
-    /// A response that closes the connection without sending any data.
+    /// A response without data, after which the server closes the connection.
     public static var hangUp: Self { Self(.close) }
 }
 
 extension LoopbackAnswer {
     /// Returns a copy of the response that ends after a number of bytes.
     ///
-    /// If the response is shorter, the copy ends after its last byte.
+    /// If the response is shorter, the copy ends after the last byte of the response.
     ///
     /// - Parameters:
     ///   - offset: The maximum number of bytes to send, including the status line and the headers.
@@ -228,7 +228,8 @@ extension LoopbackAnswer {
         return answer
     }
 
-    /// Returns a copy of the response that closes the connection at the end, without a `Connection: close` header.
+    /// Returns a copy of the response after which the server closes the connection, without a `Connection: close`
+    /// header.
     public func closing() -> Self {
         var answer = self
         answer.closes = true

@@ -43,7 +43,7 @@ public final class LoopbackChallenge: Sendable {
     /// Returns a challenge for Basic authentication.
     ///
     /// - Parameters:
-    ///   - realm: The realm of the challenge. The default is `test`.
+    ///   - realm: The HTTP realm in the challenge. The default is `test`.
     ///   - user: The user name that the challenge accepts.
     ///   - password: The password that the challenge accepts.
     ///   - isOfProxy: A Boolean value that indicates whether the challenge comes from a proxy. The default is `false`.
@@ -56,8 +56,9 @@ public final class LoopbackChallenge: Sendable {
     /// Returns a challenge for Bearer authentication.
     ///
     /// - Parameters:
-    ///   - realm: The realm of the challenge. The default is `test`.
-    ///   - isValid: A closure that returns whether a token is valid. The server calls the closure on its thread.
+    ///   - realm: The HTTP realm in the challenge. The default is `test`.
+    ///   - isValid: A closure that returns whether a token is valid. The server calls the closure on the server's
+    ///     thread.
     public static func bearer(
         realm: String = "test", isValid: @escaping @Sendable (String) -> Bool
     ) -> LoopbackChallenge {
@@ -70,7 +71,7 @@ public final class LoopbackChallenge: Sendable {
     /// challenge with `stale=true`.
     ///
     /// - Parameters:
-    ///   - realm: The realm of the challenge. The default is `test`.
+    ///   - realm: The HTTP realm in the challenge. The default is `test`.
     ///   - user: The user name that the challenge accepts.
     ///   - password: The password that the challenge accepts.
     ///   - algorithm: The hash algorithm. The default is ``DigestAlgorithm/md5``.
@@ -87,7 +88,7 @@ public final class LoopbackChallenge: Sendable {
 
     /// Returns the given response if the request contains valid credentials, or a challenge otherwise.
     ///
-    /// A challenge has the status code 401, or 407 if it comes from a proxy.
+    /// A challenge has the status code 401, or 407 if `isOfProxy` is `true`.
     ///
     /// - Parameters:
     ///   - request: The request whose credentials the method checks.

@@ -50,7 +50,7 @@ public struct LoopbackRequest: Sendable {
     /// The body, decoded as UTF-8 text.
     public var text: String { String(decoding: body, as: UTF8.self) }
 
-    /// Returns the values of all headers with the given name, in order and regardless of case.
+    /// Returns, in order, the values of all headers with the given name, which is not case-sensitive.
     public func values(_ name: String) -> [String] { fields.values(name) }
 
     /// Returns the value of the first header with the given name, or `nil` if the request has no header with this name.
@@ -61,7 +61,7 @@ public struct LoopbackRequest: Sendable {
 public struct LoopbackField: Hashable, Sendable, CustomStringConvertible {
     /// The name of the header, in its original case.
     public var name: String
-    /// The value of the header, without surrounding whitespace.
+    /// The value of the header, which has no surrounding whitespace if the server received the header.
     public var value: String
 
     /// Creates a header without validation, so that a server can send an invalid header.
@@ -79,14 +79,14 @@ public struct LoopbackField: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension [LoopbackField] {
-    /// Returns the values of all headers with the given name, in order and regardless of case.
+    /// Returns, in order, the values of all headers with the given name, which is not case-sensitive.
     public func values(_ name: String) -> [String] {
         let wanted = name.lowercased()
         return filter { $0.name.utf8.count == wanted.utf8.count && $0.name.lowercased() == wanted }.map(\.value)
     }
 
-    /// Returns the value of the first header with the given name, regardless of case, or `nil` if no header has this
-    /// name.
+    /// Returns the value of the first header with the given name, which is not case-sensitive, or `nil` if no header
+    /// has this name.
     public func first(_ name: String) -> String? { values(name).first }
 
     /// Replaces all headers that have the given name with one header.

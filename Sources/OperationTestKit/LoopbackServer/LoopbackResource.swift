@@ -24,15 +24,15 @@ public struct LoopbackResource: Sendable {
         let kind: Kind
         let count: Int
 
-        /// Returns a source that contains the given bytes.
+        /// Returns a source that provides the given bytes.
         public static func bytes(_ bytes: [UInt8]) -> Self { Self(kind: .bytes(bytes), count: bytes.count) }
 
-        /// Returns a source that contains the first `count` bytes of ``TestPattern``.
+        /// Returns a source that provides the first `count` bytes of ``TestPattern``.
         ///
         /// The source does not keep these bytes in memory.
         public static func pattern(count: Int) -> Self { Self(kind: .pattern, count: max(count, 0)) }
 
-        /// Returns a source that contains the first `count` bytes of a file.
+        /// Returns a source that provides the first `count` bytes of a file.
         ///
         /// - Parameters:
         ///   - path: The path of the file.
@@ -143,7 +143,7 @@ public struct LoopbackResource: Sendable {
 public enum TestPattern {
     /// The number of bytes after which the pattern repeats.
     ///
-    /// The number is a prime, so that the pattern does not repeat at the boundaries of buffers.
+    /// The number is prime, so that the pattern does not repeat at the boundaries of buffers.
     public static let period = 65_521
 
     /// The bytes of one period of the pattern.

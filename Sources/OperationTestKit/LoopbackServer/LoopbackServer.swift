@@ -92,7 +92,7 @@ public final class LoopbackServer: Sendable {
     ///
     /// - Parameters:
     ///   - method: The method of the requests. A route for GET also applies to HEAD.
-    ///   - path: The path without a query. A path that ends with `*` matches all paths with this prefix.
+    ///   - path: The path without a query. A `*` at the end matches any text.
     ///   - answer: A closure that returns the response. The server calls the closure on its thread.
     public func route(
         _ method: String, _ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer
@@ -105,7 +105,7 @@ public final class LoopbackServer: Sendable {
     /// The server calls the closure after it has received the whole request.
     ///
     /// - Parameters:
-    ///   - path: The path without a query. A path that ends with `*` matches all paths with this prefix.
+    ///   - path: The path without a query. A `*` at the end matches any text.
     ///   - answer: A closure that returns the response. The server calls the closure on its thread.
     public func route(_ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer) {
         routes.change { $0.add(nil, path, early: false, answer) }
@@ -125,7 +125,7 @@ public final class LoopbackServer: Sendable {
     ///
     /// - Parameters:
     ///   - method: The method of the requests, such as `GET`.
-    ///   - path: The path without a query. A path that ends with `*` matches all paths with this prefix.
+    ///   - path: The path without a query. A `*` at the end matches any text.
     ///   - first: The response to the first request.
     ///   - others: The responses to the following requests, in order.
     public func route(_ method: String, _ path: String, inTurn first: LoopbackAnswer, _ others: LoopbackAnswer...) {
@@ -140,7 +140,7 @@ public final class LoopbackServer: Sendable {
     ///
     /// - Parameters:
     ///   - method: The method of the requests. A route for GET also applies to HEAD.
-    ///   - path: The path without a query. A path that ends with `*` matches all paths with this prefix.
+    ///   - path: The path without a query. A `*` at the end matches any text.
     ///   - answer: A closure that returns the response. The server calls the closure on its thread.
     public func routeEarly(
         _ method: String, _ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer
@@ -154,7 +154,7 @@ public final class LoopbackServer: Sendable {
     /// The server calls the closure as soon as it has received the headers of a request.
     ///
     /// - Parameters:
-    ///   - path: The path without a query. A path that ends with `*` matches all paths with this prefix.
+    ///   - path: The path without a query. A `*` at the end matches any text.
     ///   - answer: A closure that returns the response. The server calls the closure on its thread.
     public func routeEarly(_ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer) {
         routes.change { $0.add(nil, path, early: true, answer) }
@@ -215,7 +215,7 @@ extension LoopbackServer {
     ///
     /// If the current task is canceled, the method returns the requests that have arrived so far.
     ///
-    /// - Parameter count: The number of complete requests to wait for, including the requests before the call.
+    /// - Parameter count: The number of complete requests to wait for, including earlier requests.
     public func requests(atLeast count: Int) async -> [LoopbackRequest] {
         _ = await counts { $0.requests >= count }
         return requests
@@ -225,7 +225,7 @@ extension LoopbackServer {
     ///
     /// If the current task is canceled, the method returns the requests that have arrived so far.
     ///
-    /// - Parameter count: The number of requests to wait for, including the requests before the call.
+    /// - Parameter count: The number of requests to wait for, including earlier requests.
     public func heads(atLeast count: Int) async -> [LoopbackRequest] {
         _ = await counts { $0.heads >= count }
         return requests
@@ -235,7 +235,7 @@ extension LoopbackServer {
     ///
     /// - Parameter isReached: A closure that returns whether the counts satisfy the condition. The first call happens
     ///   within this method. Later calls happen after each change, usually on the server's thread.
-    /// - Returns: The current counts.
+    /// - Returns: The counts at the end of the wait.
     @discardableResult
     public func counts(where isReached: @escaping @Sendable (LoopbackCounts) -> Bool) async -> LoopbackCounts {
         await journal.counts(where: isReached)
@@ -257,7 +257,7 @@ extension LoopbackServer {
         /// The default is a free port on 127.0.0.1.
         package var addresses: [LoopbackAddress] = [.ipv4]
 
-        /// The clock that the server uses for delays and for the times that it records.
+        /// The clock that the server uses for delays.
         ///
         /// The default is the system clock. Delays include steps such as ``LoopbackStep/pause(_:)``.
         public var clock: any OperationClock = .system

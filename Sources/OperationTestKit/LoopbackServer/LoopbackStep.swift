@@ -149,7 +149,7 @@ public struct LoopbackStep: Sendable {
     /// For a route that you add with `routeEarly`, the server sends the chunks while the request body arrives.
     package static var echoInChunks: Self { Self(kind: .echo) }
 
-    /// A step that stops reading from the client until a ``readOn`` step.
+    /// A step that stops reading from the client until a later step, such as ``readOn``, resumes reading.
     ///
     /// When the buffers of the connection are full, the client can send no more data.
     public static var stopReading: Self { Self(kind: .pace(.none)) }

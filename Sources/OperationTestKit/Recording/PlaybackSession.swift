@@ -27,13 +27,13 @@ extension NetworkError.Code {
 /// ```
 ///
 /// An exchange is a recorded request with its response. The session uses each exchange for one request. If several
-/// exchanges match a request, the session uses the first unused exchange in the recording. ``PlaybackRules`` determine
+/// unused exchanges match a request, the session uses the first of them in the recording. ``PlaybackRules`` determine
 /// whether an exchange matches. If no exchange matches, the request fails with the code `notRecorded`. The error
 /// describes the most similar exchange and explains how to record again.
 ///
-/// Before the session compares a request, it removes secrets from the request in the same way as a
-/// ``RecordingSession``. If an exchange failed during the recording, the request fails with the same error. If an
-/// exchange was canceled, the response stays incomplete.
+/// Before the session compares a request with the recording, it replaces the secrets in the request as a
+/// ``RecordingSession`` does. If an exchange failed during the recording, the request fails with the same error. If the
+/// exchange was canceled, the response never becomes complete.
 public final class PlaybackSession: NetworkSession {
     private static let portionSize = 1 << 16
 
@@ -54,7 +54,7 @@ public final class PlaybackSession: NetworkSession {
     ///   - rules: The rules that determine whether a request matches an exchange. By default, the session compares the
     ///     method, the URL and the body.
     ///   - bodyLimit: The maximum number of bytes of each request body that the session keeps in memory. The default is
-    ///     `nil`, which uses the limit of the recording, or 4 MiB if the recording has no limit.
+    ///     `nil`, which uses the recording's ``SessionRecording/bodyLimit``, or 4 MiB if this limit is unknown.
     public convenience init(
         _ recording: SessionRecording, rules: PlaybackRules = PlaybackRules(), bodyLimit: Int? = nil
     ) {
@@ -68,7 +68,7 @@ public final class PlaybackSession: NetworkSession {
     ///   - rules: The rules that determine whether a request matches an exchange. By default, the session compares the
     ///     method, the URL and the body.
     ///   - bodyLimit: The maximum number of bytes of each request body that the session keeps in memory. The default is
-    ///     `nil`, which uses the limit of the recording, or 4 MiB if the recording has no limit.
+    ///     `nil`, which uses the recording's ``SessionRecording/bodyLimit``, or 4 MiB if this limit is unknown.
     /// - Throws: A ``SessionRecordingError`` if the file is not a readable recording.
     public convenience init(
         contentsOf file: URL, rules: PlaybackRules = PlaybackRules(), bodyLimit: Int? = nil
@@ -92,7 +92,7 @@ public final class PlaybackSession: NetworkSession {
         book.withLock { $0.unused }.map { recording.exchanges[$0] }
     }
 
-    /// The methods and URLs of the requests for which no exchange matched.
+    /// The methods and URLs of the requests that matched no exchange.
     public var unmatchedRequests: [String] { unmatched.events }
 
     /// Checks that the session has used all exchanges and that all requests matched an exchange.
@@ -113,7 +113,7 @@ public final class PlaybackSession: NetworkSession {
             line: line)
     }
 
-    /// Creates a task that starts when its `resume()` method is first called.
+    /// Creates a task that starts when you first call its `resume()` method.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         stub.makeTask(with: request, receiver: receiver)
     }
@@ -305,7 +305,7 @@ public struct PlaybackRules: Sendable, Hashable {
     ///
     /// The default is `true`. If each test uses a different server, set the property to `false`.
     public var comparesHost = true
-    /// The names of query items that can differ or be missing, such as a timestamp or a random number.
+    /// The names of query items whose values can differ or that can be missing, such as a timestamp or a random number.
     ///
     /// The default is an empty set.
     public var ignoredQueryNames: Set<String> = []

@@ -23,24 +23,24 @@ import OperationNetworking
 /// ```
 ///
 /// The recording contains one exchange for each task of the underlying session. If the underlying session follows
-/// redirects, a request and its redirects are one exchange. To record each request separately, create the exchange
-/// session over the recording session:
+/// redirects, a request and its redirects are one exchange. To record each request separately, create an
+/// `ExchangeSession` over the recording session:
 /// `ExchangeSession(over: RecordingSession(over: DefaultNetworkSession.platformTransport))`.
 ///
 /// The session replaces secrets that it recognizes by their names in headers, cookies, queries, fragments, JSON and
-/// forms. A secret string becomes `***` and a secret number becomes 0, so that values keep their types. In JSON
-/// strings, the session also replaces text that looks like a secret, such as the value in `password=…`. The session
-/// might replace harmless text, such as the end of `urn:ietf:params:oauth:token-type:jwt`. The session does not change
-/// paths, other bodies or other text, so examine the file before you share it.
+/// forms. A secret string becomes `***`, and a secret number in JSON becomes 0, so that values keep their types. In
+/// paths, text and JSON strings, the session also replaces text that looks like a secret, such as the value in
+/// `password=…`. The session might replace harmless text, such as the end of `urn:ietf:params:oauth:token-type:jwt`.
+/// The session does not change binary bodies and might miss a secret, so examine the file before you share it.
 ///
 /// The session keeps the bodies of all exchanges in memory. If a body exceeds the body limit, the recording contains
-/// only the length and the checksum of the body. The recording also contains only these values if the body cannot be
-/// searched for secrets, because it is compressed or does not match its content type. With `redaction: .none`, the
-/// recording contains the bytes of these unsearchable bodies. During playback, the checksum of a request body must
-/// match, and a request fails if the recording omits its response body.
+/// only the length and the checksum of the body. The same applies to a body that is compressed or does not match its
+/// content type, because the session cannot search this body for secrets. With `redaction: .none`, the recording
+/// contains the bytes of these unsearchable bodies. During playback, the checksum of an omitted request body must
+/// match. If the recording omits the response body, the request fails.
 ///
-/// If a request sends a file, the session keeps the file open until it has read the file for the recording. The session
-/// does not record times, metrics or informational responses.
+/// If a request sends a file, the session keeps the file open until the session has read it for the recording. The
+/// session does not record times, metrics or informational responses.
 public final class RecordingSession: NetworkSession {
     private struct State {
         var made = 0
@@ -74,7 +74,7 @@ public final class RecordingSession: NetworkSession {
 
     /// The recording of all exchanges that have ended, in the order in which their tasks were created.
     ///
-    /// When an operation succeeds or fails, the recording already contains its exchange. However, an operation ends
+    /// When an operation succeeds or fails, the recording already contains its exchanges. However, an operation ends
     /// before its task if you cancel the operation, or if the operation needs only a part of the body. To include these
     /// exchanges, await ``settled()`` before you read the recording.
     ///
@@ -86,7 +86,7 @@ public final class RecordingSession: NetworkSession {
             done.sorted { $0.key < $1.key }.map(\.value), redaction: redactor.redaction, bodyLimit: bodyLimit)
     }
 
-    /// Waits until all tasks have ended and the session has recorded them.
+    /// Waits until all tasks have ended and the session has recorded their exchanges.
     ///
     /// The method also waits for tasks that are created during the wait. If the current task is canceled, for example
     /// by a time limit of the test, the method returns.

@@ -7,18 +7,18 @@ import OperationNetworking
 
 /// A recording of requests and responses that you can save in a file and play back with a ``PlaybackSession``.
 ///
-/// To create a recording, use a ``RecordingSession``, or create the exchanges in code. The file is JSON that you can
-/// read, compare and edit. The file contains each body as text if possible, and as base64 otherwise.
+/// To create a recording, use a ``RecordingSession``. The file contains JSON that you can read, compare and edit. The
+/// file contains each recorded body as text if possible, and as base64 otherwise.
 public struct SessionRecording: Sendable {
     /// The recorded exchanges, in the order in which their tasks were created.
     package var exchanges: [RecordedExchange]
-    /// The information that the recording omits.
+    /// The information that the recording hides.
     ///
-    /// A ``PlaybackSession`` removes the same information from requests before it compares them with the recording.
+    /// A ``PlaybackSession`` hides the same information in requests before it compares them with the recording.
     public let redaction: LogRedaction
     /// The maximum size, in bytes, of each body in the recording, or `nil` if the limit is unknown.
     ///
-    /// The limit is unknown if the recording was created in code or by an older version of OperationTestKit.
+    /// The limit is unknown if an older version of OperationTestKit created the recording.
     public let bodyLimit: Int?
 
     /// Creates a recording from exchanges.
@@ -90,7 +90,7 @@ public struct SessionRecording: Sendable {
     ///
     /// The method creates or replaces the file and creates missing directories.
     ///
-    /// - Parameter file: The file URL of the recording. If a file exists at this URL, the method replaces the file.
+    /// - Parameter file: The file URL of the recording.
     /// - Throws: A ``SessionRecordingError`` if the file cannot be written.
     public func write(to file: URL) throws(SessionRecordingError) {
         let data = try data()

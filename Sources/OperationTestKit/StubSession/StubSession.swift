@@ -39,7 +39,7 @@ public final class StubSession: NetworkSession {
     private let state = Locked(State())
     private let seen = EventRecorder<StubRequest>()
 
-    /// Creates a session that responds to all requests with the status code 404 until you add routes.
+    /// Creates a session that responds with the status code 404 to each request that matches no route.
     ///
     /// - Parameter clock: The clock that measures the delays in responses. The default is the system clock.
     public convenience init(clock: any OperationClock = .system) {
@@ -52,13 +52,13 @@ public final class StubSession: NetworkSession {
 
     /// Sets the response to requests with a given method and path.
     ///
-    /// The session calls the closure after it has read the whole request body. If several routes match a request, the
+    /// After the session has read the whole request body, it calls the closure. If several routes match a request, the
     /// session uses the route that you added last.
     ///
     /// - Parameters:
     ///   - method: The method of the requests, or `nil` for all methods.
-    ///   - path: The path of the URL. A path that ends with `*` matches all paths with this prefix.
-    ///   - answer: A closure that returns the response. The session calls the closure on its own serial queue.
+    ///   - path: The percent-encoded path of the URL. A `*` at the end matches any text.
+    ///   - answer: A closure that returns the response. The session calls the closure on a serial queue of the session.
     public func route(
         _ method: String?, _ path: String, _ answer: @escaping @Sendable (StubRequest) -> StubAnswer
     ) {
@@ -81,7 +81,7 @@ public final class StubSession: NetworkSession {
     ///
     /// - Parameters:
     ///   - method: The method of the requests, or `nil` for all methods.
-    ///   - path: The path of the URL. A path that ends with `*` matches all paths with this prefix.
+    ///   - path: The percent-encoded path of the URL. A `*` at the end matches any text.
     ///   - first: The response to the first request.
     ///   - others: The responses to the following requests, in order.
     public func route(_ method: String?, _ path: String, inTurn first: StubAnswer, _ others: StubAnswer...) {
@@ -94,12 +94,13 @@ public final class StubSession: NetworkSession {
 
     /// Waits until the session has received at least `count` requests and returns all received requests.
     ///
-    /// If the current task is canceled, the method returns the requests that the session has received so far.
+    /// If the current task is canceled, the method returns the requests that the session has received so far, which may
+    /// be fewer than `count`.
     ///
-    /// - Parameter count: The number of requests to wait for, including the requests before the call.
+    /// - Parameter count: The number of requests to wait for, including earlier requests.
     public func requests(atLeast count: Int) async -> [StubRequest] { await seen.events(atLeast: count) }
 
-    /// Creates a task that starts when its `resume()` method is first called.
+    /// Creates a task that starts when you first call its `resume()` method.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
         StubTask(request, receiver, self)
     }
@@ -162,7 +163,7 @@ public final class StubSession: NetworkSession {
 /// }
 /// ```
 public struct StubAnswer: Sendable {
-    /// A step that waits or reports an event to a task's receiver.
+    /// A step that reports an event to a task's receiver, waits, or ends the task.
     public struct Step: Sendable {
         enum Kind: Sendable {
             case head(status: Int, HeaderFields)
