@@ -10,7 +10,7 @@ import OperationCore
 
 /// The options for an ``Authenticator``, such as the origins that get the credential and the limits on refreshes.
 public struct AuthenticationOptions: Sendable {
-    /// The name that identifies the authenticator's realm in errors and logs.
+    /// The name that identifies the authenticator in errors and logs.
     ///
     /// The default is an empty string.
     public var name = ""
@@ -22,20 +22,19 @@ public struct AuthenticationOptions: Sendable {
     /// The authenticator compares only the scheme, the host and the port of a URL. If a URL in this array does not
     /// specify a scheme and a host, operations that use the authenticator fail with ``NetworkError/Code/invalidURL``.
     ///
-    /// To send the credential to an origin other than the origin of the base, for example with
-    /// ``Endpoint/at(_:allowsOtherOrigin:)``, list all origins in this array.
+    /// To also send the credential to another origin, for example with ``Endpoint/at(_:allowsOtherOrigin:)``, list the
+    /// origin of the base and the other origin in this array.
     public var origins: [URL]?
-    /// A closure that returns whether a response rejects the credential.
+    /// A closure that returns whether a response indicates that the server rejected the credential.
     ///
     /// The default closure returns `true` for the status code 401. The authenticator calls the closure, on any thread,
     /// for each response to a request that contains the credential.
     public var isRejected: @Sendable (ResponseHead) -> Bool = { $0.status == 401 }
-    /// The length of the period before a credential's expiration in which the authenticator refreshes the credential
-    /// instead of using it.
+    /// The minimum remaining lifetime of a credential that the authenticator uses without a refresh.
     ///
     /// The default is 60 seconds. This time allows for the duration of a request and for differences between clocks. If
-    /// the lifetime of a new credential is shorter than this value, the authenticator uses the credential until the
-    /// server rejects it.
+    /// a refresh returns a credential with a shorter lifetime, the authenticator uses the credential until the server
+    /// rejects it.
     public var leeway = Duration.seconds(60)
     /// The maximum duration of a refresh of the credential.
     ///
@@ -49,16 +48,18 @@ public struct AuthenticationOptions: Sendable {
     ///
     /// The default is 30 seconds.
     public var refreshWindow = Duration.seconds(30)
-    /// A closure that returns whether another refresh can succeed after a refresh fails with an error.
+    /// A closure that returns whether a later refresh can succeed after a refresh failed with an error.
     ///
-    /// If the closure returns `false`, all requests that need the credential fail until the authenticator gets
-    /// another credential. The default closure returns `true` in these cases:
+    /// If the closure returns `false`, all requests that need the credential fail until the authenticator gets another
+    /// credential, for example from ``Authenticator/set(_:)``. The default closure returns `true` in these cases:
     ///
-    /// - The network or the server failed with an error that ``RetryRule/standard`` matches.
+    /// - A request failed with an error that ``RetryRule/standard`` matches, or because the network was unavailable.
     /// - The refresh was canceled.
-    /// - A queue did not accept the refresh.
+    /// - A queue did not accept an operation of the refresh.
+    /// - The refresh needed the credential of another authenticator, whose refresh failed temporarily.
     ///
-    /// After a timeout, the authenticator does not call the closure, and assumes that another refresh can succeed.
+    /// After a refresh times out, the authenticator does not call the closure, and assumes that a later refresh can
+    /// succeed.
     public var mayPass: @Sendable (any Error) -> Bool = { AuthenticationOptions.isPassing($0) }
     /// The minimum time between a temporary failure of a refresh and the next refresh.
     ///
@@ -142,17 +143,13 @@ extension OperationFailure: EndOfOperation {
 
 /// An object that adds a credential to requests and refreshes a rejected credential only once for all requests.
 ///
-/// A simple implementation looks for the status code 401 in a response, fetches a token and sends the request again.
-/// This implementation has three problems:
+/// Without an authenticator, each request that gets the status code 401 would fetch a new token. Forty concurrent
+/// requests would then fetch forty tokens, but a server that rotates tokens accepts only one of these tokens.
 ///
-/// - Forty concurrent requests fetch forty tokens. A server that rotates tokens accepts only one of the forty tokens.
-/// - Requests that begin while a token is fetched contain the old token.
-/// - If you cancel a request that fetches a token, the other requests do not get this token.
-///
-/// An authenticator solves these problems. When the server rejects the credential, the authenticator pauses the
-/// operation that sent the request, and this operation releases its slot in the queue. The authenticator then refreshes
-/// the credential once. During the refresh, OperationKit does not send requests with the old credential. After the
-/// refresh, each paused operation creates its request again and sends the new request.
+/// When the server rejects the credential of a request, the authenticator pauses the operation that sent the request,
+/// and another operation in the same queue can start. The authenticator then refreshes the credential once. During the
+/// refresh, OperationKit does not send requests with the old credential. After the refresh, each paused operation
+/// creates its request again and sends the new request.
 ///
 /// ```swift
 /// struct Token: Decodable, Sendable {
@@ -188,15 +185,16 @@ public final class Authenticator<Credential: Sendable>: Sendable {
     /// - Parameters:
     ///   - credential: The current credential, for example from the keychain. The default is `nil`, which means that
     ///     there is no credential yet.
-    ///   - options: The options of the authenticator. By default, all options have their default values.
+    ///   - options: The options of the authenticator.
     ///   - lifetime: A closure that returns how long a new credential is valid, or `nil` if the lifetime is unknown.
     ///     The default closure returns `nil`.
-    ///   - apply: A closure that adds a credential to a request. The authenticator calls the closure as the last step
-    ///     before the session sends the request.
+    ///   - apply: A closure that adds a credential to a request. The authenticator calls the closure each time a
+    ///     request is ready to be sent.
     ///   - refresh: A closure that fetches a new credential. The closure receives the last credential, which may have
-    ///     expired. Store the new credential before you return it. Only one refresh runs at a time, in a separate task
-    ///     that does not depend on the waiting operations. Network operations that you create within the closure do not
-    ///     wait for this refresh. If the closure is `nil`, operations wait until you call ``set(_:)``.
+    ///     expired, or `nil`. Store the new credential before you return it. A refresh begins only after the previous
+    ///     refresh has ended, timed out or been canceled. Canceling an operation that waits does not cancel the
+    ///     refresh. Network operations that you create within the closure do not wait for this refresh. If the closure
+    ///     is `nil`, operations that need a new credential wait until you call ``set(_:)``.
     public init(
         _ credential: Credential? = nil, options: AuthenticationOptions = AuthenticationOptions(),
         lifetime: @escaping @Sendable (Credential) -> Duration? = { _ in nil },
@@ -214,7 +212,7 @@ public final class Authenticator<Credential: Sendable>: Sendable {
         if let credential { realm.set(credential) }
     }
 
-    /// The current credential, or `nil` if the authenticator has no usable credential.
+    /// The current credential, or `nil` if there is none, for example during a refresh.
     public var credential: Credential? { realm.credential as? Credential }
 
     /// Sets a new credential, for example after a user signs in.
@@ -228,11 +226,13 @@ public final class Authenticator<Credential: Sendable>: Sendable {
     /// credential also fail until you call ``set(_:)``.
     public func signOut() { realm.signOut() }
 
-    /// Makes all operations that wait for a credential fail, for example because the user canceled a sign-in.
+    /// Makes all operations that wait for a credential fail with ``NetworkError/Code/refreshFailed``, for example
+    /// because the user canceled a sign-in.
     ///
     /// If a refresh is running, it continues.
     ///
-    /// - Parameter error: The underlying cause of the errors with which the operations fail. The default is `nil`.
+    /// - Parameter error: The ``NetworkError/cause`` of the errors with which the operations fail. The default is
+    ///   `nil`.
     public func failPostponed(because error: (any Error)? = nil) { realm.failPostponed(because: error) }
 
     /// The operations that wait for a credential, in the order in which they began to wait.
@@ -255,9 +255,9 @@ public struct AuthenticationEvent: Sendable, CustomStringConvertible {
 
         /// The authenticator began to refresh the credential.
         ///
-        /// After this event, OperationKit does not send requests with the old credential.
+        /// During the refresh, OperationKit does not send requests with the old credential.
         public static let refreshBegan = Kind("refreshBegan")
-        /// A request needs a credential, but the authenticator has no closure that fetches credentials.
+        /// A request needs a credential, but the authenticator has no `refresh` closure.
         ///
         /// Set a credential with ``Authenticator/set(_:)``, for example after the user signs in.
         public static let credentialWanted = Kind("credentialWanted")

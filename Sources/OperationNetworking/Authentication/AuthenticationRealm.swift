@@ -317,10 +317,11 @@ extension AuthenticationRealm {
 }
 
 extension Authenticator {
-    /// Changes the request of a waiting operation and sends the request without this authenticator's credential.
+    /// Resumes a waiting operation with a changed request that does not contain this authenticator's credential.
     ///
     /// After this call, the authenticator no longer adds its credential to the operation's requests. Add another
-    /// credential in the `change` closure. If the server rejects a request, the operation fails.
+    /// credential in the `change` closure. If the server rejects a request, the operation does not wait for this
+    /// authenticator again.
     ///
     /// - Parameters:
     ///   - operation: An operation in ``postponed``.
@@ -333,11 +334,11 @@ extension Authenticator {
         realm.run(operation, changing: change)
     }
 
-    /// Makes an operation fail while it waits for a credential.
+    /// Makes an operation that waits for a credential fail with ``NetworkError/Code/refreshFailed``.
     ///
     /// - Parameters:
     ///   - operation: An operation in ``postponed``.
-    ///   - error: The underlying cause of the error with which the operation fails. The default is `nil`.
+    ///   - error: The ``NetworkError/cause`` of the error with which the operation fails. The default is `nil`.
     /// - Returns: `true` if the operation was waiting for a credential; otherwise, `false`.
     @discardableResult
     public func fail(_ operation: any AnyNetworkOperation, because error: (any Error)? = nil) -> Bool {
@@ -355,15 +356,15 @@ extension AuthenticationRealm {
         let place = name.isEmpty ? "" : " for \(name)"
         let (code, message): (NetworkError.Code, String) =
             switch failure.kind {
-            case .failed: (.refreshFailed, "Fetching a new credential\(place) failed. Let the user sign in again.")
+            case .failed: (.refreshFailed, "The credential\(place) could not be refreshed. Sign in again.")
             case .timedOut:
-                (.refreshTimedOut, "Fetching a new credential\(place) took too long. Try again, or allow more time.")
-            case .signedOut: (.signedOut, "There is no credential\(place) after signing out. Sign in first.")
+                (.refreshTimedOut, "Refreshing the credential\(place) timed out. Try again, or raise refreshTimeout.")
+            case .signedOut: (.signedOut, "The user signed out, so there is no credential\(place). Sign in first.")
             case .tooMany:
                 (
                     .tooManyRefreshes,
-                    "The credential\(place) was renewed \(options.maximumRefreshes) times in \(options.refreshWindow), "
-                        + "and the server still rejects it. Check whether the server accepts the fetched credentials."
+                    "The credential\(place) was refreshed \(options.maximumRefreshes) times within "
+                        + "\(options.refreshWindow). Check whether the server accepts the new credentials."
                 )
             }
         var error = NetworkError(code: code, phase: .waiting, message: message)
@@ -389,8 +390,8 @@ extension AuthenticationRealm {
         var rejection = NetworkError(
             code: .credentialRejected, phase: error.phase,
             message:
-                "The server rejected the credential\(name.isEmpty ? "" : " for \(name)"), and then the renewed "
-                + "credential. Check whether the user has this permission, and whether the request carries the "
+                "The server rejected the credential\(name.isEmpty ? "" : " for \(name)"), and then the new "
+                + "credential. Check whether the user has this permission, and whether the request contains the "
                 + "credential where the server expects it.",
             request: error.request)
         rejection.status = error.status

@@ -180,7 +180,7 @@ final class CredentialAgent: AttemptPolicy {
         switch realm.reject(version, after: first, waiter) {
         case .give, .replay:
             answer(
-                AttemptPolicyDecision(.replay(after: .zero), note: "the credential was already renewed: sending again"))
+                AttemptPolicyDecision(.replay(after: .zero), note: "the credential was replaced before: sending again"))
         case .wait(let ticket):
             setPosition(in: realm, ticket)
             turns.first {

@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A list of operations that pause after a failed attempt until you resume them.
+/// A list of operations that pause after their requests fail, until you resume them.
 ///
 /// ```swift
 /// let unpaid = PostponedOperations("until it is paid") { attempt in
@@ -22,10 +22,10 @@ import OperationCore
 /// }
 /// ```
 ///
-/// A paused operation releases its slot in its queue. You can cancel and suspend a paused operation as usual, and its
-/// deadline still applies. A failed attempt that leads to a pause does not count toward
-/// ``RetryPolicy/maximumAttempts``. If an operation's request body can be read only once, the list does not pause the
-/// operation.
+/// While an operation is paused, another operation of its queue can start. You can cancel and suspend a paused
+/// operation as usual, and the operation's deadline still applies. A failed attempt that leads to a pause does not
+/// count toward ``RetryPolicy/maximumAttempts``. If an operation's request body can be read only once, the list does
+/// not pause the operation.
 public final class PostponedOperations: Sendable {
     /// A closure that changes the request of a paused operation before the operation sends the request again.
     public typealias Change = @Sendable (NetworkRequest) throws -> NetworkRequest
@@ -179,14 +179,14 @@ extension AnyNetworkOperation {
 public struct PostponementPace: Sendable, Hashable {
     /// The number of operations that resume together, which is at least 1.
     public let count: Int
-    /// The interval at which groups of ``count`` operations resume.
+    /// The interval at which the next ``count`` operations resume.
     public let interval: Duration
 
     /// Creates a pace from a number of operations that resume together and an interval.
     ///
     /// - Parameters:
     ///   - count: The number of operations that resume together. A value less than 1 is treated as 1.
-    ///   - interval: The interval at which groups of `count` operations resume.
+    ///   - interval: The interval at which the next `count` operations resume.
     public init(_ count: Int, every interval: Duration) {
         self.count = max(count, 1)
         self.interval = max(interval, .zero)

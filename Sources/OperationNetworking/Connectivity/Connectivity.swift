@@ -15,7 +15,7 @@ public struct Connectivity: Sendable, Hashable {
     public enum Status: Sendable, Hashable {
         /// The network is available.
         case satisfied
-        /// The network is unavailable, and requests would fail.
+        /// The network is unavailable, so requests cannot leave this device.
         case unsatisfied
         /// The monitor does not know the status of the network, so operations treat the network as available.
         case unknown
@@ -23,9 +23,11 @@ public struct Connectivity: Sendable, Hashable {
 
     /// The status of the network.
     public var status: Status
-    /// The kinds of interfaces through which the network is available, in the system's order of preference.
+    /// The kinds of interfaces through which the network is available.
+    ///
+    /// On Linux, the kinds are in the system's order of preference.
     public var interfaces: [Interface]
-    /// A Boolean value that indicates whether transferring data is expensive, as on a cellular network.
+    /// A Boolean value that indicates whether data transfer is expensive, as on a cellular network.
     ///
     /// The value is `nil` if the system does not provide this information.
     public var isExpensive: Bool?
@@ -108,9 +110,9 @@ extension Connectivity {
 /// }
 /// ```
 ///
-/// ``SystemConnectivity`` uses the system's network information. `ProbeMonitor` sends requests to a server.
-/// `CombinedConnectivity` combines both monitors. To implement your own monitor, use a ``ConnectivityBoard`` to store
-/// the monitor's state.
+/// ``SystemConnectivity`` uses the system's network information. In the OperationExporters module, `ProbeMonitor` sends
+/// requests to a server, and `CombinedConnectivity` combines a system monitor with a `ProbeMonitor`. To implement your
+/// own monitor, use a ``ConnectivityBoard`` to store the monitor's state.
 public protocol ConnectivityMonitor: AnyObject, Sendable {
     /// The current state of the network.
     var connectivity: Connectivity { get }
@@ -123,7 +125,7 @@ public protocol ConnectivityMonitor: AnyObject, Sendable {
     /// The calls never overlap. Each call passes a state that differs from the state in the previous call. If several
     /// changes follow each other quickly, the monitor can skip states, but it always reports the last state.
     ///
-    /// To end the observation, cancel or release the returned token. The token keeps a strong reference to the monitor.
+    /// The returned token keeps a strong reference to the monitor.
     ///
     /// - Parameter body: The closure to call with each state.
     /// - Returns: A token that ends the observation when you cancel or release the token.
@@ -134,7 +136,8 @@ extension ConnectivityMonitor {
     /// An asynchronous sequence of network states that begins with the current state.
     ///
     /// If the state changes several times while your code handles an element, the sequence provides only the latest
-    /// state. The sequence never ends. To stop observing, leave the loop or cancel the task.
+    /// state. The sequence never ends. To stop observing, leave the `for await` loop or cancel the Swift task that
+    /// contains the loop.
     public var updates: AsyncStream<Connectivity> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             let observation = observe { continuation.yield($0) }
@@ -193,7 +196,7 @@ public final class ConnectivityBoard: Sendable {
 
     private let state: Locked<State>
 
-    /// Creates a board with the initial state of a monitor.
+    /// Creates a board with the initial state of the network.
     public init(_ connectivity: Connectivity) {
         state = Locked(State(present: connectivity))
     }
@@ -204,7 +207,7 @@ public final class ConnectivityBoard: Sendable {
     /// The number of observers, for tests.
     package var listenerCount: Int { state.withLock { $0.listeners.count } }
 
-    /// Stores a new state of the network and notifies the observers on the current thread.
+    /// Stores the state of the network and, if the state has changed, notifies the observers on the current thread.
     public func write(_ connectivity: Connectivity) {
         let listeners: [Listener] = state.withLock { state in
             guard state.present != connectivity else { return [] }
@@ -304,7 +307,9 @@ public final class SystemConnectivity: ConnectivityMonitor {
     public var connectivity: Connectivity { monitor.connectivity }
 
     /// A message that explains why the monitor has no current network information and how to fix the problem, or `nil`
-    /// if the monitor has the information.
+    /// if there is no problem.
+    ///
+    /// On platforms other than Linux, the value is always `nil`.
     public var failure: String? {
         #if os(Linux)
             (monitor as? NetlinkMonitor)?.failure

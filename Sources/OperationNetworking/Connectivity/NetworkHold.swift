@@ -5,7 +5,9 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// A token that suspends a queue while the network is unavailable, until you cancel or release the token.
+/// A token for a queue that is suspended while the network is unavailable.
+///
+/// To end this behavior, cancel or release the token.
 ///
 /// The token keeps a strong reference to the queue, so the queue's operations run when the network returns, even if you
 /// release the queue.
@@ -138,8 +140,7 @@ extension QueueManager {
     /// reason for the suspension. If you also suspend the queue yourself, operations start only after you resume the
     /// queue and the network returns.
     ///
-    /// When the queue resumes, only its width limits how many operations start together. Set a width if many operations
-    /// might wait in the queue.
+    /// When the queue resumes, only its width limits how many operations start together.
     ///
     /// - Parameters:
     ///   - monitor: The monitor that reports whether the network is available.
@@ -147,7 +148,7 @@ extension QueueManager {
     ///     half a second. The actual time is a random value between `settling` and twice `settling`, so that many
     ///     devices do not start their operations at the same moment.
     ///   - clock: The clock that measures the settling time. The default is the system clock.
-    ///   - callbackQueue: The dispatch queue on which the method calls `offlineHandler`. The default is `nil`, which
+    ///   - callbackQueue: The dispatch queue on which the token calls `offlineHandler`. The default is `nil`, which
     ///     uses the `callbackQueue` of this queue, or `OperationDefaults.callbackQueue` if this queue has no callback
     ///     queue.
     ///   - offlineHandler: A closure that receives `true` when the network becomes unavailable, and `false` when the
@@ -187,12 +188,11 @@ extension QueueManager {
     ///   ``OfflineRule/standard`` and the errors of operations that waited too long or too often for the network meet
     ///   this condition.
     /// - The operation failed after the monitor reported that the network became unavailable, or less than one minute
-    ///   earlier.
+    ///   before this report.
     /// - You added the operation with `add(remaking:)`, so the queue can create it again.
     ///
     /// The other failures stay in `failures`. An outage can also cause an operation to fail after the queue has
-    /// resumed, for example with a timeout. The queue does not repeat this operation until the queue resumes after the
-    /// next outage. To repeat the operation earlier, call `runAgain(_:)`.
+    /// resumed, for example with a timeout. To repeat this operation, call `runAgain(_:)`.
     ///
     /// A repeated operation sends a new request, even though the server might have already processed the first request.
     /// If the server must not process both requests, create an ``IdempotencyKey`` outside the closure that you pass to

@@ -18,8 +18,8 @@ import OperationCore
 /// An operation without a policy sends its request even if the network is unavailable. To apply a policy to all
 /// operations of a service, set ``NetworkBase/offline``.
 ///
-/// If an attempt fails while the network is unavailable, the attempt does not count toward the maximum number of
-/// attempts.
+/// If an operation waits for the network after a failed attempt, this attempt does not count toward
+/// ``RetryPolicy/maximumAttempts``.
 ///
 /// Guide: `Docs/Guides/Offline.md`
 public struct OfflinePolicy: Sendable {
@@ -49,8 +49,8 @@ public struct OfflinePolicy: Sendable {
     /// The HTTP methods of the requests that an operation can safely send again after a failure.
     ///
     /// The default is the value in ``RetryPolicy/standard``. If the value is `nil`, all methods count as safe. After a
-    /// request with another method fails, the operation waits only if it sent no part of the request, or if the request
-    /// has an `Idempotency-Key` header.
+    /// failure of a request with any other method, the operation waits only if it sent no part of the request, or if
+    /// the request has an `Idempotency-Key` header.
     public var methods = RetryPolicy.standard.methods
     /// The maximum total time for which an operation waits for the network.
     ///
@@ -65,10 +65,14 @@ public struct OfflinePolicy: Sendable {
     ///
     /// The default is 10. If an operation would have to wait again, it fails with
     /// ``NetworkError/Code/offlineTooOften``.
+    ///
+    /// If a download attempt writes at least 64 KiB more to disk than the earlier attempts, this count and the time of
+    /// ``longestWait`` start again.
     public var mostWaits = 10
     /// A closure that returns whether a request requires the network.
     ///
-    /// The default closure returns `false` for requests to this device, and `true` for all other requests.
+    /// The default closure returns `false` for requests to `localhost` and loopback addresses, and `true` for all other
+    /// requests.
     ///
     /// An operation can call the closure on any thread.
     public var concerns: @Sendable (NetworkRequest) -> Bool = { !OfflinePolicy.staysHere($0) }
@@ -147,8 +151,6 @@ extension OfflineRule {
 }
 
 /// The pace at which operations resume when the network returns.
-///
-/// The pace prevents many operations from sending their requests at the same moment.
 public struct OfflineResumePace: Sendable, Hashable {
     /// The average number of operations that resume per second.
     ///
@@ -257,13 +259,13 @@ extension NetworkError {
                 "The network was lost repeatedly, and the operation already waited for it \(policy.mostWaits) times. "
                     + "Try again when the network is stable, or allow more waits (mostWaits)."
             case .tooManyOffline:
-                "As many operations as allowed already wait for the network. Try again later, or raise the capacity of "
-                    + "the OfflineWaiting."
+                "The maximum number of operations already waits for the network. Try again later, or raise the "
+                    + "capacity of the OfflineWaiting."
             case .bodyNotRepeatable:
                 "The network was lost while the request was being sent, and the body can be read only once. Send data, "
                     + "a file, or a stream that can be created again. The request failed with this error: "
                     + "\(failure?.message ?? "")"
-            default: "The network is unavailable. Check it and try again."
+            default: "The network is unavailable. Check the network and try again."
             }
         var error = NetworkError(
             code: code, phase: failure?.phase ?? .waiting, message: message, request: failure?.request,

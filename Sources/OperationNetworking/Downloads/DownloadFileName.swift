@@ -12,7 +12,7 @@ public enum DownloadFileName {
     /// Returns a safe file name for the body of a response.
     ///
     /// The name comes from the `Content-Disposition` header. If the header contains no usable name, the name is the
-    /// last path component of the URL, or `download` if the URL contains no usable name either.
+    /// last path component of the response's URL, or `download` if this URL contains no usable name either.
     public static func name(for head: ResponseHead) -> String {
         if let field = head.headers["Content-Disposition"], let given = ContentDisposition.fileName(in: field) {
             let name = cleaned(given)

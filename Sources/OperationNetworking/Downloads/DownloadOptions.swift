@@ -20,17 +20,17 @@ public struct DownloadOptions: Sendable {
 
     /// The permissions of the complete file, before the system applies the process's `umask`.
     ///
-    /// The default is `0o644`. Until the file is complete, only its owner can read it.
+    /// The default is `0o644`. Until the file is complete, only its owner can read it. If the destination is
+    /// ``DownloadDestination/temporary``, this property has no effect.
     public var permissions: UInt16 = 0o644
 
     /// A Boolean value that indicates whether the download flushes the file and its directory entry to disk before it
     /// succeeds.
     ///
-    /// The default is `true`, which ensures that the file survives a power failure after the download succeeds. The
-    /// download flushes the complete file before it moves the file to its destination, and flushes the file's new name
-    /// afterward. If the value is `false`, the system decides when it writes the file to disk. A power failure can then
-    /// leave a missing, empty or incomplete file at the destination. Regardless of this value, the file appears at its
-    /// destination atomically, and a crash of the process does not damage the file.
+    /// The default is `true`, which ensures that the file survives a power failure after the download succeeds. If the
+    /// value is `false`, the system decides when it writes the file to disk. A power failure can then leave a missing,
+    /// empty or incomplete file at the destination. Regardless of this value, the file appears at its destination
+    /// atomically, and a crash of the process does not damage the file.
     ///
     /// If the destination is ``DownloadDestination/temporary``, this property has no effect, and the download does not
     /// flush the file.
@@ -38,8 +38,8 @@ public struct DownloadOptions: Sendable {
 
     /// The expected length of the file, in bytes.
     ///
-    /// The default is `nil`, which accepts any length. If the response specifies a different length, the download fails
-    /// before it writes any of the body.
+    /// The default is `nil`, which accepts any length. If the response headers specify a different length, the download
+    /// fails before it writes any of the body.
     public var expectedLength: Int64?
 
     /// The maximum length of the file, in bytes.
@@ -50,15 +50,16 @@ public struct DownloadOptions: Sendable {
     /// The expected checksum of the complete file.
     ///
     /// The default is `nil`, which disables the check. If the checksum differs, the download removes the file and
-    /// fails, without another attempt. The next download of the file starts from scratch.
+    /// fails, without sending the request again. The next download of the file starts from scratch.
     public var checksum: FileChecksum?
 
     /// A Boolean value that indicates whether the received data remains on disk after the download fails or is
     /// canceled.
     ///
-    /// The default is `true`, so that the next download to the same destination can resume. The hidden files
-    /// `.operationkit-….part` and `….metadata` next to the destination contain the data. If the destination is
-    /// ``DownloadDestination/temporary``, the data remains only until the operation ends.
+    /// The default is `true`, so that the next download to the same destination can resume if the server supports
+    /// resuming. Two hidden files in the directory of the destination, `.operationkit-….part` and
+    /// `.operationkit-….metadata`, contain the data. If the destination is ``DownloadDestination/temporary``, the data
+    /// remains only until the operation ends.
     public var keepsPart = true
 
     /// A key that identifies the file if its URL changes, so that a later download can resume.
@@ -69,8 +70,8 @@ public struct DownloadOptions: Sendable {
 
     /// The interval at which the download flushes the received data to disk.
     ///
-    /// The default is 5 seconds. If the power fails, you lose at most the data that arrived within the last interval.
-    /// If only the process terminates, no written data is lost.
+    /// The default is 5 seconds. A power failure destroys at most the data that arrived during the last interval. If
+    /// only the process terminates, no written data is lost.
     public var checkpointInterval = Duration.seconds(5)
 
     /// Creates options with the default values.
@@ -113,7 +114,7 @@ public struct DownloadDestination: Sendable, Hashable {
         DownloadDestination(place: .file(url))
     }
 
-    /// Returns a destination that is a file in a directory, with a name from the response or the URL of the download.
+    /// Returns a destination that is a file in a directory, with a name from the response or its URL.
     ///
     /// The server cannot choose a location outside this directory. For the rules for file names, see
     /// ``DownloadFileName``.
@@ -144,7 +145,7 @@ extension DownloadDestination {
     ///     no key.
     /// - Returns: `true` if the method found data of an incomplete download; otherwise, `false`.
     /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/destinationBusy`` if a download is currently
-    ///   writing the data, or a file system error.
+    ///   writing the data, or with another code if the URL is not valid or the method cannot remove the data.
     @discardableResult
     public func removePart(
         of url: URL, options: DownloadOptions = DownloadOptions()

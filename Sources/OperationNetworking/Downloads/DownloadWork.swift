@@ -326,12 +326,10 @@ package final class DownloadCancellation: Sendable {
     package func set() { state.withLock { $0 = true } }
 }
 
-/// The amount of data from an earlier, incomplete download that this download resumed or discarded.
+/// The amount of data from an earlier, incomplete download that this download reused or discarded.
 public struct DownloadStart: Sendable, Hashable {
-    /// The number of bytes from an earlier, incomplete download that this download resumed.
+    /// The number of bytes from an earlier, incomplete download that this download reused.
     public let resumedBytes: Int64
     /// The number of bytes from an earlier, incomplete download that this download discarded.
-    ///
-    /// The download discards bytes if the file on the server has changed, or if the server does not support resuming.
     public let discardedBytes: Int64
 }

@@ -29,9 +29,9 @@ import Synchronization
 /// }
 /// ```
 ///
-/// The session follows redirects and handles challenges without calling the receiver of the task. The ``ResponseHead``
-/// and the metrics describe the final request, so ``ResponseHead/url`` is the URL of that request. If a request has its
-/// own `Cookie` or `Authorization` header, the session does not replace the header.
+/// The session does not deliver a redirect that it follows or a challenge to which it responds. The ``ResponseHead``
+/// and the metrics belong to the final request, so ``ResponseHead/url`` is the URL of that request. If a request has
+/// its own `Cookie` or `Authorization` header, the session does not replace the header.
 public final class ExchangeSession: NetworkSession {
     /// The transport session, which sends the requests.
     package let transport: any NetworkSession
@@ -51,8 +51,8 @@ public final class ExchangeSession: NetworkSession {
     ///
     /// - Parameters:
     ///   - transport: The session that sends the requests.
-    ///   - configuration: The configuration, which you cannot change later. By default, the session follows redirects
-    ///     but does not use challenges, cookies or a cache.
+    ///   - configuration: The configuration, which you cannot change later. By default, the session follows redirects,
+    ///     but does not respond to challenges or use cookies or a cache.
     public convenience init(
         over transport: any NetworkSession, configuration: ExchangeConfiguration = ExchangeConfiguration()
     ) {
@@ -163,7 +163,6 @@ public struct ExchangeConfiguration: Sendable {
     ///
     /// The limit also applies to requests that follow a redirect. Responses from the cache do not count toward the
     /// limit. Requests from an operation or a base that has its own limit do not count toward the limit of the session.
-    /// For details, see ``RateLimit``.
     public var rateLimit: RateLimit?
     /// The maximum duration of a request, including redirects, challenges and pauses.
     ///

@@ -59,7 +59,7 @@ extension ExchangeTask {
     private func bodyTooLarge(_ status: Int?, _ limit: Int64) -> NetworkError {
         var error = error(
             .bodyTooLarge, .receiving,
-            "The body is larger than \(limit) bytes. Raise bodyBytes of the limits, or request a part of it.")
+            "The body is larger than \(limit) bytes. Raise maximumBodyBytes, or request a part of the body.")
         error.status = status
         return error
     }

@@ -130,7 +130,7 @@ extension ExchangeTask {
         // response. Every end of the exchange cancels and releases the timer.
         let timer = configuration.clock.schedule(after: deadline) { [self] in
             finish(
-                error(.timedOut, presentPhase, "The exchange took longer than its deadline of \(deadline)."),
+                error(.timedOut, presentPhase, "The request took longer than the session's deadline of \(deadline)."),
                 isAbrupt: true)
         }
         state.keep(timer, in: \.timer) { !$0.machine.isEnded }

@@ -8,8 +8,7 @@ import Synchronization
 /// A limit on the number of requests that operations or sessions send in a period of time.
 ///
 /// For example, a service might accept 20 requests per second and reject further requests with the status code 429. A
-/// limit on concurrent operations does not help, because eight concurrent operations can easily send more than 20
-/// requests per second. A rate limit delays the requests that would exceed 20 requests per second:
+/// rate limit delays the requests that would exceed 20 requests per second:
 ///
 /// ```swift
 /// func shop(at url: URL) -> NetworkBase {
@@ -21,11 +20,11 @@ import Synchronization
 ///
 /// A rate limit contains up to `burst` tokens, and replaces used tokens at a steady rate. Each request takes one token,
 /// including each retry, each redirect and each request with a credential after a challenge. If no token is available,
-/// the request waits. Waiting requests get tokens in the order in which they began to wait. However, redirects,
-/// requests after a challenge and requests that refresh a credential get tokens first.
+/// the request waits. Waiting requests get tokens in the order in which they began to wait. However, requests that
+/// follow a redirect, respond to a challenge or refresh a credential get tokens first.
 ///
-/// An operation that waits for a token releases its slot in its queue. If you cancel or suspend the operation, it does
-/// not take a token.
+/// While an operation waits for a token, another operation of its queue can start. If you cancel or suspend the waiting
+/// operation, it does not take a token.
 ///
 /// You can set a limit as ``NetworkBase/rateLimit``, ``AnyNetworkOperation/rateLimit`` or
 /// ``ExchangeConfiguration/rateLimit``. If you set the same object in several places, all requests in these places
@@ -120,8 +119,7 @@ public final class RateLimit: Sendable {
     ///
     /// - Parameters:
     ///   - count: The maximum number of requests in a period. A value less than 1 is treated as 1.
-    ///   - period: The length of a period. The limit replaces tokens one after another rather than all at the end of a
-    ///     period.
+    ///   - period: The length of the period to which `count` applies.
     ///   - burst: The maximum number of requests that can be sent immediately after a time without requests. The
     ///     default is 1, which spaces all requests evenly.
     ///   - isPerHost: A Boolean value that indicates whether the limit applies to each host separately. The default is

@@ -125,18 +125,18 @@ package enum RedirectFailure: Error, Hashable, Sendable {
     package var message: String {
         switch self {
         case .tooMany(let limit):
-            "The server redirected more than \(limit) times. If so many redirects are expected, raise maximumCount of "
+            "The server redirected more than \(limit) times. If you expect so many redirects, raise maximumCount of "
                 + "the redirect policy."
         case .loop:
             "The server redirected to a URL that was already requested. Report the problem to the owner of the server."
-        case .ambiguous: "The redirect names several URLs. Report the problem to the owner of the server."
+        case .ambiguous: "The redirect contains several URLs. Report the problem to the owner of the server."
         case .badAddress(.scheme(let scheme)):
             "The server redirected to a URL with the scheme “\(scheme.quoted(limit: 40))”. "
-                + "Only http and https are followed."
-        case .badAddress: "The redirect does not name a valid URL. Report the problem to the owner of the server."
+                + "The session follows only redirects to http and https."
+        case .badAddress: "The URL of the redirect is not valid. Report the problem to the owner of the server."
         case .downgrade:
             "The server redirected from https to http, which is not encrypted. "
-                + "If that is acceptable, set allowsDowngrade of the redirect policy."
+                + "To allow this, set the allowsDowngrade property of the redirect policy to true."
         case .bodyCannotBeSentAgain:
             "The redirect requires the body again, but the body can be read only once. "
                 + "Use a body that can be read again, or request the new URL directly."

@@ -7,7 +7,8 @@ import OperationCore
 /// A store in which operations share the pauses that servers request.
 ///
 /// A server requests a pause with the status code 429 or 503 and a `Retry-After` header. During the pause, every
-/// operation whose ``Retry`` contains the store waits or fails, even if another operation received the response.
+/// operation whose ``Retry`` contains the store waits or fails before it sends a request to the same origin, even if
+/// another operation received the response.
 ///
 /// ```swift
 /// func polite() -> Retry {
@@ -17,8 +18,8 @@ import OperationCore
 /// }
 /// ```
 ///
-/// Use a store only if a service limits all your requests together. By default, operations do not use a store, because
-/// many services apply separate limits to users, keys or paths.
+/// Use a store only if a service limits all your requests together. Many services apply separate limits to users, keys
+/// or paths.
 public final class OriginPauses: Sendable {
     /// The behavior of an operation that is ready to send a request to an origin during a pause.
     ///
@@ -42,7 +43,7 @@ public final class OriginPauses: Sendable {
 
     /// The behavior of an operation that is ready to send a request to an origin during a pause.
     public let meanwhile: Meanwhile
-    /// The maximum duration of a pause and the maximum time for which an attempt waits.
+    /// The maximum duration of a pause and the maximum time for which an operation waits before it sends a request.
     ///
     /// If a server requests a longer pause, the store records a pause of this duration.
     public let longest: Duration
@@ -54,8 +55,8 @@ public final class OriginPauses: Sendable {
     /// - Parameters:
     ///   - meanwhile: The behavior of an operation that is ready to send a request during a pause. The default is
     ///     ``Meanwhile/wait``.
-    ///   - longest: The maximum duration of a pause and the maximum time for which an attempt waits. The default is 60
-    ///     seconds.
+    ///   - longest: The maximum duration of a pause and the maximum time for which an operation waits before it sends a
+    ///     request. The default is 60 seconds.
     ///   - pace: The pace at which waiting operations resume after a pause. By default, 10 operations resume
     ///     immediately and 10 more operations every 100 milliseconds.
     ///   - clock: The clock that measures the pauses. The default is the system clock.
@@ -293,7 +294,7 @@ extension NetworkError {
         var error = NetworkError(
             code: .originPaused, phase: .waiting,
             message:
-                "\(origin.name) asked clients to wait. Try again later (retryAfter), or allow more time.")
+                "\(origin.name) asked clients to wait. Try again after the time in retryAfter.")
         error.retryAfter = left
         return error
     }

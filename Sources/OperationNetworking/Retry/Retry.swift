@@ -43,8 +43,8 @@ public struct Retry: Sendable {
     public var originPauses: OriginPauses?
     /// The maximum duration of an attempt, from its preparation until the response is complete.
     ///
-    /// The default is `nil`, which does not limit the duration. The operation's clock measures the time, which does not
-    /// include suspensions of the operation.
+    /// The default is `nil`, which does not limit the duration. The operation's clock measures the time. The time does
+    /// not include waits for a credential or the network, or suspensions of the operation.
     public var attemptTimeout: Duration?
     /// A closure that returns a random number from 0 to 1, which varies the duration of a pause.
     ///
@@ -54,9 +54,6 @@ public struct Retry: Sendable {
     public var chance: @Sendable () -> Double = { .random(in: 0..<1) }
 
     /// Creates retry settings from a policy, backoffs and a budget.
-    ///
-    /// If you pass your own budget, store the budget in a `static let`. A separate budget for each operation would not
-    /// limit the total number of retries.
     ///
     /// - Parameters:
     ///   - policy: The policy that decides whether an operation sends a failed request again. The default is
@@ -76,15 +73,14 @@ public struct Retry: Sendable {
         self.budget = budget
     }
 
-    /// The standard settings, which allow three attempts with the standard policy, backoff and budget.
+    /// The standard settings, which allow three attempts with the standard policy and backoff, and the shared budget.
     ///
     /// Without a `Retry-After` header, the pause is up to half a second before the second attempt, and up to one second
-    /// before the third attempt. If the server reports that it is overloaded, the pauses can be twice as long. The
-    /// budget is ``RetryBudget/shared``.
+    /// before the third attempt. If the server reports that it is overloaded, the pauses can be twice as long.
     public static let standard = Retry()
 }
 
-/// A value that the ``RetryPolicy/decide`` closure returns to decide whether the operation makes another attempt.
+/// A decision of the ``RetryPolicy/decide`` closure about whether the operation makes another attempt.
 public struct RetryAnswer: Sendable, Hashable {
     package enum Kind: Sendable, Hashable {
         case asPolicySays
@@ -122,7 +118,7 @@ extension AnyNetworkOperation {
 
     /// A closure that the operation calls on its callback queue with each decision about a failed attempt.
     ///
-    /// The operation calls this closure before the failure handler. After a cancellation, the operation does not call
+    /// The operation calls this closure before its failure handler. After a cancellation, the operation does not call
     /// the closure. When the operation ends, it releases the closure.
     public var retryHandler: (@Sendable (RetryEvent) -> Void)? {
         get { networkAttempts.state.withLock { $0.retryHandler } }
@@ -136,8 +132,7 @@ extension AnyNetworkOperation {
 
     /// The records of the operation's failed attempts, which are also available after a cancellation.
     ///
-    /// The array is empty if the operation has neither ``retry`` settings nor another policy that can start another
-    /// attempt.
+    /// The operation records failed attempts only if it uses ``retry``, ``offline``, ``realms`` or ``postponed``.
     public var failedAttempts: [AttemptRecord] { networkAttempts.records }
 
     /// The key that a server uses to recognize a repeated request of the operation.

@@ -11,8 +11,8 @@ import OperationCore
 /// 1. One of the ``rules`` matches the failure.
 /// 2. The HTTP method is one of ``methods``, the request has an `Idempotency-Key` header, or the session sent no part
 ///    of the request.
-/// 3. The number of attempts is less than ``maximumAttempts``, and the next attempt begins within the ``window`` and
-///    before the operation's deadline.
+/// 3. The number of attempts is less than ``maximumAttempts``, and the next attempt begins within the ``window`` and at
+///    least one second before the operation's deadline.
 /// 4. The request body can be sent more than once, or the session has not read it.
 ///
 /// A ``RetryBackoff`` determines the pauses between attempts, and a ``RetryBudget`` limits the total number of retries.
@@ -25,7 +25,7 @@ import OperationCore
 /// }
 /// ```
 public struct RetryPolicy: Sendable {
-    /// The maximum number of attempts, including the first attempt.
+    /// The maximum number of attempts to send the request, including the first attempt.
     ///
     /// The default is 3. A value less than 1 is treated as 1.
     ///
@@ -51,7 +51,8 @@ public struct RetryPolicy: Sendable {
     /// The longest pause in a `Retry-After` header that the policy accepts.
     ///
     /// The default is 60 seconds. If the server requests a longer pause, the operation fails immediately. The operation
-    /// also fails immediately if the pause would end after the ``window`` or the operation's deadline.
+    /// also fails immediately if the pause would end after the ``window`` or less than one second before the
+    /// operation's deadline.
     public var longestRetryAfter: Duration = .seconds(60)
     /// A closure that decides whether the operation makes another attempt after a failed attempt.
     ///
@@ -60,11 +61,12 @@ public struct RetryPolicy: Sendable {
     ///
     /// - The program canceled the operation, or the session is closed or unavailable.
     /// - The ``window`` ended while the operation prepared the next attempt.
-    /// - The operation waits for a new credential or for the network before it makes another attempt.
+    /// - The operation's ``OfflinePolicy`` or ``Authenticator`` decides about the failure instead.
+    /// - The operation is paused in its list of ``PostponedOperations``.
     ///
-    /// The closure can take any amount of time. If you cancel the operation, it cancels the task that runs the closure.
-    /// The closure can override the ``rules`` and the ``methods``. However, the operation makes no other attempt if the
-    /// number of attempts, the window, the deadline, the body or the budget does not allow it.
+    /// The closure can take any amount of time. If you cancel the operation, it cancels the Swift task that runs the
+    /// closure. The closure can override the ``rules`` and the ``methods``. However, the number of attempts, the
+    /// window, the deadline, the body and the budget can still prevent another attempt.
     ///
     /// If the closure returns ``RetryAnswer/again``, the backoff determines the pause, which is not shorter than the
     /// pause that the server requests. If the closure returns ``RetryAnswer/again(after:)``, the pause is exactly the
@@ -181,7 +183,8 @@ public struct RetryBackoff: Sendable, Hashable {
     /// Each pause is a random time between zero and this bound, because the jitter is ``RetryJitter/full``.
     public static let standard = exponential(from: .milliseconds(500))
 
-    /// A backoff like ``standard`` whose upper bound is one second at first, for servers that report an overload.
+    /// A backoff like ``standard``, but with an upper bound of one second at first, for servers that report an
+    /// overload.
     public static let throttled = exponential(from: .seconds(1))
 
     /// Returns the pause after a failed attempt.
@@ -239,11 +242,11 @@ public struct RetryJitter: Sendable, Hashable {
     public static let none = RetryJitter(kind: .none)
     /// A kind of jitter that selects a random time between zero and the pause without jitter.
     ///
-    /// Under load, this jitter results in the fewest requests.
+    /// Each ``RetryBackoff`` uses this jitter by default.
     public static let full = RetryJitter(kind: .full)
     /// A kind of jitter that selects a random time between 50 and 100 percent of the pause without jitter.
     public static let equal = RetryJitter(kind: .equal)
-    /// A kind of jitter that selects a random pause between the first pause and three times the previous pause.
+    /// A kind of jitter that selects a random pause between ``RetryBackoff/base`` and three times the previous pause.
     ///
     /// With this jitter, the pauses do not follow the backoff's growth.
     public static let decorrelated = RetryJitter(kind: .decorrelated)
@@ -264,8 +267,8 @@ public struct RetryJitter: Sendable, Hashable {
 ///
 /// A budget has a separate allowance for each origin, which consists of a scheme, a host and a port. By default, ten
 /// first attempts within ten seconds allow two retries. In addition, the allowance includes a reserve of ten retries,
-/// and the budget refills a used reserve by one retry per second. If the allowance is used up, an operation fails with
-/// the error of its last attempt.
+/// and the budget refills a used reserve by one retry per second. If the allowance is used up, an operation does not
+/// repeat a failed attempt, but fails with the error of this attempt.
 ///
 /// Store your own budget where all operations can use it, because a separate budget for each operation does not limit
 /// the total number of retries. After an hour without requests to an origin, the budget may reset the allowance for
@@ -283,7 +286,7 @@ public final class RetryBudget: Sendable {
         var limit = 64
     }
 
-    /// The shared budget of the process, which operations use by default.
+    /// The shared budget of the process, which ``Retry`` uses by default.
     ///
     /// This budget uses the system clock. Tests that run in parallel also share the budget, so use a separate budget
     /// for each test.

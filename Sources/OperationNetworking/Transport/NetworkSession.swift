@@ -23,19 +23,19 @@ public protocol NetworkSession: AnyObject, Sendable {
 /// You can call each method on any thread and at any time, including from a method of the receiver. The methods do not
 /// block. After the task ends, the methods have no effect. If you release a task, it continues.
 ///
-/// The owner of a task can pause both directions of the transfer with `suspend()` and `resume()`. Independently, the
-/// receiver can pause the delivery of received bytes with `hold()` and `proceed()`. The task delivers bytes only if
-/// neither the owner nor the receiver has paused the task. Calling a method twice has the same effect as calling it
-/// once.
+/// The owner of a task can pause and resume both directions of the transfer with `suspend()` and `resume()`.
+/// Independently, the receiver can pause and resume the delivery of received bytes with `hold()` and `proceed()`. The
+/// task delivers bytes only if neither the owner nor the receiver has paused the task. Calling a method twice has the
+/// same effect as calling it once.
 public protocol NetworkTask: AnyObject, Sendable {
     /// Starts the task, or resumes it after `suspend()`.
     func resume()
 
     /// Pauses both directions of the transfer until you call `resume()`.
     ///
-    /// If the task waits for a slot in the session, it leaves the queue of waiting tasks. A call to the receiver that
-    /// has already begun continues. While the task is suspended, timeouts do not run, but the server might close the
-    /// connection.
+    /// A task that waits for one of the session's slots for concurrent requests leaves the queue of waiting tasks. A
+    /// call to the receiver that has already begun continues. While the task is suspended, timeouts do not run, but the
+    /// server might close the connection.
     func suspend()
 
     /// Cancels the task, which then ends with ``NetworkError/Code/cancelled``.
@@ -47,9 +47,8 @@ public protocol NetworkTask: AnyObject, Sendable {
 
     /// Pauses the delivery of received bytes until the receiver calls `proceed()`.
     ///
-    /// After the receiver calls this method, the task reports only the progress of sending the request body, or a
-    /// failure or a cancellation. The session continues to send the request body. While the delivery is paused,
-    /// timeouts do not run.
+    /// Until then, the task reports only the progress of sending the request body, or a failure or a cancellation. The
+    /// session continues to send the request body. While the delivery is paused, timeouts do not run.
     func hold()
 
     /// Resumes the delivery of received bytes after a call to `hold()`.
@@ -132,14 +131,14 @@ public protocol NetworkReceiver: AnyObject, Sendable {
     ///   - metrics: The metrics of the transfer, such as its times and the number of bytes.
     func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics)
 
-    /// Returns a Boolean value that indicates whether the session can still send the request after a wait for a slot.
+    /// Returns a Boolean value that indicates whether the session may still send the request after a wait for a slot.
     ///
     /// Use this method to withdraw a request that should no longer be sent, for example because its credential has
     /// changed. If the method returns `false`, the task ends as if you had canceled it, without sending the request.
     /// The default implementation returns `true`.
     ///
-    /// On Linux, a `CurlSession` and a `URLSession` call this method when the first request of a task gets a slot.
-    /// Other sessions do not call this method.
+    /// On Linux, a `CurlSession` and a `URLSession` limit the number of concurrent requests, and call this method when
+    /// the first request of a task gets a slot. Other sessions call this method only to forward such a call.
     ///
     /// - Parameter task: The task whose request got a slot.
     func taskMayLeave(_ task: any NetworkTask) -> Bool
@@ -176,10 +175,10 @@ extension NetworkReceiver {
 
 /// The metrics of a transfer, such as its times and information about its connection.
 ///
-/// Each time is the duration since the first call to the task's `resume()` method. A value is `nil` if the event did
-/// not occur or if its time is not known.
+/// Each time is the duration since the first call to the task's `resume()` method. A time is `nil` if its event did not
+/// occur or if the session does not know the time.
 public struct TransferMetrics: Sendable, Hashable {
-    /// The time at which the task got a slot in the session.
+    /// The time at which the task got one of the session's slots for concurrent requests.
     public var slotGranted: Duration?
     /// The time at which the system resolved the name of the host.
     public var nameResolved: Duration?

@@ -16,9 +16,9 @@ import OperationCore
 /// await cache.removeAll()
 /// ```
 ///
-/// Use the cache's folder only for caches. Several caches can share the folder, even in different processes. If the
-/// process crashes while the cache writes a response, the response is missing afterward, but the cache never returns a
-/// damaged response. The cache reads and writes bodies in chunks, so that a large body is never in memory as a whole.
+/// Several caches can share a folder, even in different processes. If the process crashes while the cache writes a
+/// response, the response is missing afterward, but the cache never returns a damaged response. The cache reads and
+/// writes bodies in chunks, so that a large body is never in memory as a whole.
 ///
 /// Other users cannot read the cached responses. If another user owns the folder or can write to it, the cache does not
 /// use the folder and stores no responses. OperationKit reports this problem with the notice

@@ -29,7 +29,9 @@ public struct ChallengePolicy: Sendable {
     /// A Boolean value that indicates whether the session adds an accepted credential to later requests to the same
     /// origin.
     ///
-    /// The default is `true`. If the value is `false`, the session sends a credential only after a challenge.
+    /// The default is `true`. The session adds a `Basic` credential only to requests whose path is in the directory of
+    /// the accepted request or below this directory. If the value is `false`, the session sends a credential only after
+    /// a challenge.
     public var remembers = true
     package let rule: @Sendable (CredentialQuestion) async -> Credential?
 
@@ -37,7 +39,7 @@ public struct ChallengePolicy: Sendable {
     ///
     /// - Parameter rule: A closure that returns a credential for a challenge, or `nil` if there is no credential. The
     ///   closure can take any amount of time and is not isolated to an actor. The session waits for the closure before
-    ///   it delivers the response.
+    ///   it continues.
     public init(_ rule: @escaping @Sendable (CredentialQuestion) async -> Credential?) {
         self.rule = rule
     }
@@ -79,6 +81,7 @@ public struct CredentialQuestion: Sendable {
     public let challenge: Challenge
     /// The URL of the request that received the challenge.
     public let url: URL
-    /// The credentials that the server already rejected for this protected area and request, with the latest one last.
+    /// The credentials that the server has already rejected for this request and the challenge's protected area, with
+    /// the latest one last.
     public let refused: [Credential]
 }

@@ -7,8 +7,9 @@ import Foundation
 public struct Cookie: Hashable, Sendable, Codable {
     /// The value of the `SameSite` attribute, which determines whether requests from other sites contain the cookie.
     ///
-    /// A ``CookieJar`` stores this value but ignores it when sending cookies, because only browsers send requests on
-    /// behalf of other sites. A jar rejects a cookie from a server if the value is `none` and the cookie is not secure.
+    /// A ``CookieJar`` stores this value but ignores it when it adds cookies to a request, because only browsers send
+    /// requests on behalf of other sites. A jar rejects a cookie from a server if the value is `none` and the cookie is
+    /// not secure.
     ///
     /// Future versions will not add cases.
     public enum SameSite: String, Sendable, Codable {
@@ -26,13 +27,13 @@ public struct Cookie: Hashable, Sendable, Codable {
     public var value: String
     /// The host or the domain that receives the cookie, in lowercase.
     public var domain: String
-    /// A Boolean value that indicates whether the host ``domain`` receives the cookie, but its subdomains do not.
+    /// A Boolean value that indicates whether only the host ``domain``, and not its subdomains, receives the cookie.
     public var isHostOnly: Bool
-    /// The path of the URLs to which a jar sends the cookie, including all paths below it.
+    /// The path of the requests that contain the cookie, including all paths below this path.
     public var path: String
     /// The expiration date of the cookie, or `nil` if it is a session cookie.
     public var expires: Date?
-    /// A Boolean value that indicates whether a jar sends the cookie only over encrypted connections.
+    /// A Boolean value that indicates whether only requests to `https` URLs contain the cookie.
     public var isSecure: Bool
     /// A Boolean value that indicates whether a browser hides the cookie from scripts on webpages.
     public var isHTTPOnly: Bool
@@ -49,7 +50,7 @@ public struct Cookie: Hashable, Sendable, Codable {
     ///   - name: The name of the cookie.
     ///   - value: The value of the cookie.
     ///   - domain: The host that receives the cookie.
-    ///   - path: The path of the URLs to which a jar sends the cookie, including all paths below it. The default is
+    ///   - path: The path of the requests that contain the cookie, including all paths below this path. The default is
     ///     `/`.
     ///   - expires: The expiration date. The default is `nil`, which creates a session cookie.
     public init(name: String, value: String, domain: String, path: String = "/", expires: Date? = nil) {

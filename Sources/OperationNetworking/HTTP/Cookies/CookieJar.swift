@@ -46,8 +46,7 @@ public final class CookieJar: Sendable {
     /// Creates a jar with the cookies from a storage, which the initializer reads on the calling thread.
     ///
     /// A server cannot set a cookie for all hosts in a public suffix, which is a domain whose subdomains have different
-    /// owners. Browsers contain a list of about ten thousand public suffixes, and this list changes every week. The
-    /// built-in list is much smaller and contains only these suffixes:
+    /// owners. The built-in list is much smaller than the lists of browsers, and contains only these suffixes:
     ///
     /// - All domains with one label, such as `com`, `de` and `localhost`.
     /// - The common second-level domains of countries, such as `co.uk`, `com.au` and `ac.jp`.
@@ -94,7 +93,7 @@ public final class CookieJar: Sendable {
         self.now = now
     }
 
-    /// The cookies in the jar that have not expired, in the order in which they were set.
+    /// The cookies in the jar that have not expired, in the order in which they were first set.
     public var cookies: [Cookie] {
         let moment = now()
         return state.withLock { $0.store.cookies }.filter { !$0.isExpired(at: moment) }
@@ -104,7 +103,8 @@ public final class CookieJar: Sendable {
     ///
     /// - Parameters:
     ///   - fields: The values of the `Set-Cookie` headers.
-    ///   - url: The URL of the response. The jar ignores cookies for hosts and domains other than those of the URL.
+    ///   - url: The URL of the response. The jar ignores a cookie that the URL's host must not set, for example a
+    ///     cookie for another domain.
     public func receive(_ fields: [String], from url: URL) {
         guard !fields.isEmpty, let address = WebAddress(url) else { return }
         let moment = now()
@@ -127,7 +127,7 @@ public final class CookieJar: Sendable {
     /// value.
     ///
     /// If the new cookie has expired, the jar only removes the existing cookie. The jar ignores a new cookie whose name
-    /// or value contains a control character or a semicolon.
+    /// or value contains a control character other than a tab, or a semicolon.
     public func set(_ cookie: Cookie) {
         let moment = now()
         change { $0.put(cookie, now: moment) }

@@ -53,7 +53,7 @@ public struct FileCookieStorage: CookieStorage {
     ///
     /// The storage creates missing directories when it saves cookies.
     ///
-    /// - Parameter url: The file URL. Use a separate file for each jar.
+    /// - Parameter url: The URL of the file.
     public init(url: URL) {
         self.url = url
     }
@@ -70,12 +70,12 @@ public struct FileCookieStorage: CookieStorage {
 
     /// Returns the cookies in the file, or an empty array if the file does not exist.
     ///
-    /// If the URL is a symbolic link that the current user owns, the method reads the file to which the link points.
+    /// If the file is a symbolic link that the current user or `root` owns, the method reads the file to which the link
+    /// points.
     ///
-    /// The method ignores the contents of a file that other users can change, because these users could choose the
-    /// cookies that the program sends. The method also ignores a symbolic link that another user owns and a file that
-    /// has more than one hard link. In these cases, the method returns an empty array, and OperationKit reports the
-    /// notice `OperationNotice.Kind.untrustedFile`.
+    /// The method ignores the contents of a file that other users can change. The method also ignores any other
+    /// symbolic link and a file that has more than one hard link. In these cases, the method returns an empty array,
+    /// and OperationKit reports the notice `OperationNotice.Kind.untrustedFile`.
     ///
     /// - Throws: A `FileOperationError` if the method cannot read the file, or a `DecodingError` if the file is
     ///   damaged.
@@ -87,9 +87,9 @@ public struct FileCookieStorage: CookieStorage {
         case .failure(.untrusted):
             OperationDiagnostics.report(
                 .untrustedFile, by: "FileCookieStorage",
-                "The file \(file.path) belongs to another user, other users can write to it, or it is a link. Its "
-                    + "cookies are not used, and no cookies are saved there. Remove it, set its permissions to 0600, "
-                    + "or use a file in your own folder.")
+                "The file \(file.path) belongs to another user, other users can write to it, or it is a link. The "
+                    + "storage neither reads nor writes this file. Remove the file, set its permissions to 0600, or "
+                    + "use a file in your own folder.")
             return []
         case .failure(let error):
             throw FileOperationError(
@@ -100,8 +100,8 @@ public struct FileCookieStorage: CookieStorage {
 
     /// Replaces the cookies in the file.
     ///
-    /// If the URL is a symbolic link that the current user owns, the method replaces the file to which the link points
-    /// and keeps the link.
+    /// If the file is a symbolic link that the current user or `root` owns, the method replaces the file to which the
+    /// link points and keeps the link.
     ///
     /// - Throws: A `FileOperationError`. The code is `untrusted` if ``load()`` would ignore the contents of the
     ///   existing file.

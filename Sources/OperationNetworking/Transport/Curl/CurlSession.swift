@@ -31,8 +31,7 @@
 
         /// Creates a session whose thread starts with the first task.
         ///
-        /// - Parameter configuration: The configuration of the session, which you cannot change later. The default is a
-        ///   configuration with the default values.
+        /// - Parameter configuration: The configuration of the session, which you cannot change later.
         public init(configuration: Configuration = Configuration()) {
             engine = CurlEngine(configuration)
         }
@@ -180,8 +179,8 @@
             ///
             /// - Parameters:
             ///   - url: The URL of the proxy, such as `http://host:port`, `https://…` or `socks5h://…`.
-            ///   - user: The user name, which the session sends to the proxy with Basic authentication. The default is
-            ///     `nil`, which disables authentication.
+            ///   - user: The user name that the session sends to the proxy, with Basic authentication for an HTTP
+            ///     proxy. The default is `nil`, which disables authentication.
             ///   - password: The password that belongs to the user name. The default is an empty string.
             ///   - exceptions: The hosts and domains to which the session connects without the proxy. The default is an
             ///     empty array.

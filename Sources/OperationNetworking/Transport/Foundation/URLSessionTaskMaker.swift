@@ -78,7 +78,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
             if hasCookies { reportLostCookies() }
             guard hasCredentials else { return }
             report(
-                "The credentials in the urlCredentialStorage of the session are not used on Linux. "
+                "On Linux, OperationKit does not use the credentials in the session's urlCredentialStorage. "
                     + "Set the challenges of an ExchangeConfiguration, or set urlCredentialStorage to nil.")
         }
 
@@ -86,8 +86,8 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
         func reportLostCookies() {
             guard wantsCookies, !hasReportedCookies.exchange(true, ordering: .relaxed) else { return }
             report(
-                "The cookies in the httpCookieStorage of the session are not used on Linux, and no cookies from "
-                    + "servers are kept. Create an ExchangeSession over the session and set the cookies of its "
+                "On Linux, OperationKit does not use the cookies in the session's httpCookieStorage, and stores no "
+                    + "cookies from servers. Create an ExchangeSession over the session and set the cookies of its "
                     + "configuration to a CookieJar, or set httpCookieStorage to nil.")
         }
 
