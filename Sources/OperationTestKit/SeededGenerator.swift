@@ -39,7 +39,7 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable {
     /// - Parameters:
     ///   - numerator: The number of cases in which the method returns `true`. If the value is zero or negative, the
     ///     method always returns `false`.
-    ///   - denominator: The number of all cases, which must be greater than zero.
+    ///   - denominator: The total number of cases, which must be greater than zero.
     public mutating func chance(_ numerator: Int, in denominator: Int) -> Bool {
         Int.random(in: 0..<denominator, using: &self) < numerator
     }

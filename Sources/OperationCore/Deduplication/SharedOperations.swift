@@ -8,7 +8,7 @@ import Foundation
 /// Suppose that five cells in a list need the same picture, and each cell begins a download. If the cells instead added
 /// handlers to one download, it would be unclear which cell may cancel the download, which callback queue applies, and
 /// which result a late cell receives. With this class, each cell has its own operation, and the operations share one
-/// run:
+/// download:
 ///
 /// ```swift
 /// let pictures = SharedOperations<String, Int, any Error>()

@@ -8,8 +8,7 @@ import Foundation
 public struct DependencyRule<ErrorType: Error>: Sendable {
     let judge: DependencyEdge.Judge?
 
-    /// A rule that lets the operation run regardless of the dependency's outcome, as with a dependency between plain
-    /// Foundation operations.
+    /// The operation runs regardless of the dependency's outcome, like a plain `Foundation.Operation`.
     public static var runAnyway: Self { Self(judge: nil) }
 
     /// A rule that cancels the operation with a cause that contains the dependency's error or cancellation cause.
@@ -23,10 +22,9 @@ public struct DependencyRule<ErrorType: Error>: Sendable {
     ///
     /// The body of the operation does not run.
     ///
-    /// The closure is called on the thread on which the dependency ended. After the dependency has ended, OperationKit
-    /// first notifies the dependents without a rule, including dependents with ``runAnyway``. Then OperationKit
-    /// notifies the other dependents one after another. In the closure, do not wait for an operation that has a rule
-    /// for the dependency or receives its result, because the wait might never end.
+    /// The closure is called on the thread on which the dependency ended. OperationKit notifies the dependents that
+    /// have a rule one after another. In the closure, do not wait for another operation that depends on the same
+    /// dependency, because the wait might never end.
     ///
     /// - Parameter makeError: A closure that receives the dependency's error or cancellation cause, and returns the
     ///   error with which this operation fails.

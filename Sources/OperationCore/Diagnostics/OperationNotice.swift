@@ -42,14 +42,15 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         public static let startedTwice = Kind("startedTwice")
         /// The program called `finish` for an operation that had already been canceled.
         public static let finishedAfterCancellation = Kind("finishedAfterCancellation", isHarmless: true)
-        /// The program added a dependency after the operation had started, or a dependency that would create a cycle.
+        /// The program tried to add a dependency after the operation had started, or a dependency that would create a
+        /// cycle.
         public static let dependencyRefused = Kind("dependencyRefused")
         /// The program released the last reference to an operation that was still executing.
         public static let releasedUnfinished = Kind("releasedUnfinished")
         /// The body of an operation returned without finishing the operation.
         public static let noResult = Kind("noResult")
-        /// A body that waits for an operation still counts toward the width of its queue, because too many bodies
-        /// already wait and block threads.
+        /// A body that waits for an operation still counts toward the width of the queue that runs the body, because
+        /// too many bodies already wait and block threads.
         ///
         /// A queue also reports this kind if at least 64 bodies have blocked their threads for five seconds in calls
         /// that the queue cannot observe, and other operations are ready.
@@ -69,7 +70,7 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         ///
         /// OperationKit reports this notice once per process.
         public static let sessionFallback = Kind("sessionFallback", isHarmless: true)
-        /// A `URLSession` on Linux has its own cookies or credentials, which its requests do not use.
+        /// A `URLSession` on Linux has a cookie storage or a credential storage, which OperationKit does not use.
         ///
         /// OperationKit reports this notice once for the cookies and once for the credentials of each session. A
         /// `BackgroundSession` also reports this kind if it cannot restart a transfer, or if it removes a transfer that
@@ -94,8 +95,8 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
 public enum OperationDiagnostics {
     /// A closure that receives all notices in the process.
     ///
-    /// The closure is called on the thread that caused the notice. The default is `nil`. While the value is `nil`,
-    /// debug builds print each notice, but each harmless kind only once per process.
+    /// The closure is called on the thread on which the problem occurred. The default is `nil`. While the value is
+    /// `nil`, debug builds print each notice, but each harmless kind only once per process.
     public static var handler: (@Sendable (OperationNotice) -> Void)? {
         get { state.withLock { $0.handler } }
         set {

@@ -198,12 +198,12 @@ package final class PreparedFolder {
 public struct ExistingItemRule: Hashable, Sendable {
     private let name: String
 
-    /// A rule that keeps the existing item and makes the operation fail with the code `alreadyExists`.
+    /// The operation keeps the existing item and fails with the code `alreadyExists`.
     ///
     /// If several operations create the same destination at the same time, at most one succeeds.
     public static let refuse = ExistingItemRule(name: "refuse")
 
-    /// A rule that replaces the existing item atomically, or makes the operation fail.
+    /// The operation replaces the existing item atomically, or fails.
     ///
     /// A file or a link can replace a file or a link, and a directory can replace an empty directory. If the existing
     /// item is a directory that is not empty, the operation fails with the code `directoryNotEmpty`. If the existing

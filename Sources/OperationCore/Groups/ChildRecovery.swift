@@ -88,8 +88,8 @@ extension GroupOperation {
     /// not the outcome of the recovery.
     ///
     /// If there are several closures, the group calls only one of them for a child. If you passed a closure to `run` or
-    /// `perform` with the child, the group calls that closure. Otherwise, the group calls the closure for the child's
-    /// result type that you added first.
+    /// `perform` with the child, the group calls that closure. Otherwise, the group calls the first closure that you
+    /// added for the child's result type.
     ///
     /// - Parameters:
     ///   - limit: The maximum number of calls to the closure for one child. Within this limit, the closure is called

@@ -416,22 +416,21 @@ public struct GroupPolicy: Sendable, Hashable, CustomStringConvertible {
 
     let rule: Rule
 
-    /// A policy that makes the group fail and cancels the other children as soon as a child fails or is canceled.
+    /// The group fails and cancels the other children as soon as a child fails or is canceled.
     public static let failFast = GroupPolicy(rule: .failFast)
 
-    /// A policy that runs all children until they end and then makes the group fail if a child failed or was canceled.
+    /// The group runs all children until they end, and then fails if a child failed or was canceled.
     public static let collectAll = GroupPolicy(rule: .collectAll)
 
-    /// A policy that makes the group succeed and cancels the other children as soon as a child succeeds.
+    /// The group succeeds and cancels the other children as soon as a child succeeds.
     ///
     /// If all children have ended and none succeeded, the group fails.
     public static let firstSuccess = GroupPolicy(rule: .firstSuccess)
 
-    /// A policy that makes the group succeed or fail with the first child that ends, and then cancels the other
-    /// children.
+    /// The group succeeds or fails with the first child that ends, and then cancels the other children.
     public static let firstEnd = GroupPolicy(rule: .firstEnd)
 
-    /// Returns a policy that makes the group succeed and cancels the other children as soon as `count` children
+    /// Returns a policy with which the group succeeds and cancels the other children as soon as `count` children
     /// succeed.
     ///
     /// The group fails if all children have ended and fewer than `count` succeeded. A group from

@@ -145,8 +145,9 @@ public struct GroupScope: Sendable {
 extension GroupScope {
     /// Runs a part of an async body and lets this part continue even if the group is canceled or fails.
     ///
-    /// The part runs in its own task. The part also runs if the group was canceled before this call. Children that you
-    /// run with the scope that the closure receives also continue. The group ends only after the part has ended.
+    /// The part runs in its own task. The part also runs if the group was canceled before this call. The closure
+    /// receives a scope, and children that you run with this scope also continue. The group ends only after the part
+    /// has ended.
     ///
     /// - Parameter part: The closure that runs the part of the body.
     /// - Throws: The error that `part` throws.

@@ -59,8 +59,8 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     /// during the call. The default implementation does nothing.
     ///
     /// The method may be called while `main()` still runs. If another thread cancels the operation while the operation
-    /// begins, the method may even be called just before `main()`. Therefore, when `main()` starts work, it should
-    /// first store the object that can stop the work, and then check `isCancelled`.
+    /// begins, the method may even be called just before `main()`. Therefore, `main()` should first store the object
+    /// that can stop the work, then check `isCancelled`, and not start the work if the value is `true`.
     ///
     /// OperationKit does not call this method if the body never begins. For example, the body does not begin if the
     /// operation was canceled before it started, or if a ``MissingInputRule`` canceled it.
@@ -81,8 +81,8 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     /// no lock during the calls. The default implementation does nothing.
     ///
     /// If the suspension ends before the call begins, the operation skips the call. You may suspend or resume the
-    /// operation during the call, in this method or on another thread. If the state has then changed, the thread that
-    /// called this method calls ``didResume()`` after the method has returned.
+    /// operation during the call, in this method or on another thread. If the operation is no longer suspended when
+    /// this method returns, the thread that called the method then calls ``didResume()``.
     open func didSuspend() {}
 
     /// Resumes the work when the suspended operation is resumed.
@@ -147,7 +147,7 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
 
     /// Notifies the subclass that the outcome of the operation is decided.
     ///
-    /// The operation holds no lock when it calls this method, before ``didCancel(because:)``. If the handlers are
-    /// called later than the decision, the operation calls this method again at that time.
+    /// The operation holds no lock when it calls this method, before ``didCancel(because:)``. If the operation calls
+    /// its handlers only later, it then calls this method again.
     @_spi(Subclassing) open func outcomeWasTold() {}
 }

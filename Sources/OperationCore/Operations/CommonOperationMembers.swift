@@ -77,8 +77,8 @@ extension CommonOperationMembers {
     /// only after you start it.
     ///
     /// If a body waits for its own operation, or for another operation that cannot end before the body does, the wait
-    /// never ends. OperationKit reports a notice immediately. If the cycle forms only after the body has begun to wait,
-    /// for example because you add a dependency, OperationKit reports the notice within about a minute.
+    /// never ends. OperationKit reports a notice immediately. If this situation arises only after the body has begun to
+    /// wait, for example because you add a dependency, OperationKit reports the notice within about a minute.
     ///
     /// The method neither starts nor cancels the operation. If you cancel the waiting task, the method returns and the
     /// operation continues. Read `isFinished` to find out whether the operation has ended.

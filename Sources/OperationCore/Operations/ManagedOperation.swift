@@ -169,11 +169,11 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// The queue holds its lock when it reads this value.
     @_spi(Subclassing) open var isBodyBrief: Bool { false }
 
-    /// A Boolean value that indicates whether a task can run the body, because the body takes only a moment, does not
-    /// block, and calls no user code.
+    /// A Boolean value that indicates whether the body takes only a moment, does not block, and calls no user code, so
+    /// that a task can run it.
     @_spi(Subclassing) open var beginsInTask: Bool { false }
 
-    /// An object of the subclass that extensions of a protocol can reach without the subclass's type.
+    /// An object that a subclass provides, so that protocol extensions can access it without the subclass's type.
     @_spi(Subclassing) open var attachment: AnyObject? { nil }
 
     /// Stops the body of an operation that was canceled while it ran.
@@ -226,7 +226,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     ///
     /// A queue calls this method automatically, so do not call it for an operation that you added to a queue.
     ///
-    /// - If a dependency has not ended, the operation begins when the last dependency ends, on a global queue.
+    /// - If some dependencies have not ended, the operation begins on a global queue after all of them have ended.
     /// - If the operation is suspended, this method resumes it.
     /// - If the operation has already been started and is not suspended, this method has no effect.
     ///
@@ -325,8 +325,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// Blocks the calling thread until the operation has ended.
     ///
     /// If a body waits for its own operation, or for another operation that cannot end before the body does, the wait
-    /// never ends. OperationKit reports a notice immediately. If the cycle forms only after the body has begun to wait,
-    /// for example because you add a dependency, OperationKit reports the notice within about a minute.
+    /// never ends. OperationKit reports a notice immediately. If this situation arises only after the body has begun to
+    /// wait, for example because you add a dependency, OperationKit reports the notice within about a minute.
     ///
     /// While the main thread waits in this method, the main queue and the main actor are blocked. Therefore, the wait
     /// never ends if the operation needs them, for example to `await` code that is isolated to the main actor. Only a

@@ -23,8 +23,8 @@ extension TypedOperation {
     ///
     /// If a body awaits its own operation, a group that contains the operation, or another operation that cannot end
     /// before the body does, the wait would never end. The body then receives a cancellation with the cause
-    /// `waitsForItself`, immediately or, if the cycle forms later, within about a minute. The awaited operation itself
-    /// is not canceled.
+    /// `waitsForItself`. If this situation arises only during the wait, the body receives the cancellation within about
+    /// a minute. The awaited operation itself is not canceled.
     public final var finalOutcome: OperationOutcome<ResultType, ErrorType> {
         get async {
             if let wait = BodyWait.beginInTask(for: self, until: .outcome) { return await outcome(during: wait) }
@@ -70,8 +70,8 @@ extension TypedOperation {
     /// Handlers, conditions, evaluators and retry policies do not inherit these values. An operation that a queue
     /// starts does not inherit these values either, unless a task calls `run()` for the operation.
     ///
-    /// The method only waits for the outcome if the operation has already been started, is in a ``QueueManager`` or, on
-    /// Linux, is in an `OperationQueue`. On Apple platforms, OperationKit cannot detect an operation in an
+    /// If the operation has already been started, is in a ``QueueManager`` or, on Linux, is in an `OperationQueue`, the
+    /// method only waits for the outcome. On Apple platforms, OperationKit cannot detect an operation in an
     /// `OperationQueue`, so await the operation's `value` instead of calling this method.
     ///
     /// - Throws: An ``OperationFailure`` with the error of the operation or the cause of its cancellation.
@@ -110,8 +110,8 @@ extension TypedOperation {
     /// This method does not wait for handlers, so it returns even if the callback queue is busy or suspended. If a
     /// dependency has not ended, the method first waits for the dependency.
     ///
-    /// The method only waits for the outcome if the operation has already been started, is in a ``QueueManager`` or, on
-    /// Linux, is in an `OperationQueue`. On Apple platforms, OperationKit cannot detect an operation in an
+    /// If the operation has already been started, is in a ``QueueManager`` or, on Linux, is in an `OperationQueue`, the
+    /// method only waits for the outcome. On Apple platforms, OperationKit cannot detect an operation in an
     /// `OperationQueue`, so call `waitUntilFinished()` and read `outcome` instead of calling this method.
     ///
     /// You can call this method on the main thread if the operation does not need the main thread. The program does not
@@ -126,8 +126,8 @@ extension TypedOperation {
     /// `OperationQueue.main` runs while the main thread waits.
     ///
     /// If a body calls this method and the operation cannot end before the body returns, the method throws a
-    /// cancellation with the cause `waitsForItself`. The method throws the error immediately or, if the cycle forms
-    /// while the body waits, within about a minute of that moment. The operation itself is not canceled.
+    /// cancellation with the cause `waitsForItself`. If this situation arises only during the wait, the method throws
+    /// the error within about a minute. The operation itself is not canceled.
     ///
     /// Do not call this method, or a function that calls it, in a task. The method blocks a thread of Swift's
     /// cooperative thread pool, which has few threads. If all of these threads are blocked, no task can resume. The

@@ -139,7 +139,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         set { setCallbackQueue(newValue, as: .own) }
     }
 
-    /// A closure that is called once with the result, on ``callbackQueue``.
+    /// A closure that the operation calls once, on ``callbackQueue``, with its result after it succeeds.
     ///
     /// The closure is not called if the operation is canceled. A cancellation after the success also prevents the call,
     /// unless the closure has already begun. See ``ManagedOperation/cancel(because:)``. The operation removes its
@@ -167,7 +167,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         }
     }
 
-    /// A closure that is called once with the error, on ``callbackQueue``.
+    /// A closure that the operation calls once, on ``callbackQueue``, with its error after it fails.
     ///
     /// The closure is not called if the operation is canceled. A cancellation after the failure also prevents the call,
     /// unless the closure has already begun. See ``ManagedOperation/cancel(because:)``. The operation removes its

@@ -6,8 +6,8 @@ import Foundation
 /// An object or a name to which operations belong, so that you can cancel these operations together.
 ///
 /// When a user closes a screen, signs out or deletes a document, the results of some running operations are no longer
-/// needed. If you keep your own list of running operations, you must update it, on any thread, whenever an operation
-/// ends. Set an owner instead:
+/// needed. If you keep your own list of running operations, you must update the list whenever an operation ends, which
+/// can happen on any thread. Set an owner instead:
 ///
 /// ```swift
 /// final class Gallery: Sendable {
@@ -130,8 +130,8 @@ extension OperationOwner {
     ///
     /// For an operation from this package, this method has the same effect as setting its `owner`. This method does not
     /// keep a plain `Foundation.Operation` alive. Some time after the plain operation has finished, OperationKit
-    /// removes the owner of the operation. OperationKit checks whether the owner of a plain operation was freed only if
-    /// the operation is in a ``QueueManager``.
+    /// removes the owner of the operation. If a plain operation is not in a ``QueueManager``, OperationKit does not
+    /// check whether its owner was freed.
     ///
     /// - Parameters:
     ///   - operation: The operation whose owner to set.

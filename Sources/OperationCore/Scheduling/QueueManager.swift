@@ -31,11 +31,10 @@ import Foundation
 /// at most ``threadLimit`` threads.
 ///
 /// Within milliseconds, the queue also detects bodies that block their threads in calls that the queue cannot observe,
-/// such as a wait for a semaphore. If an operation is ready but none begins, and the processor time of the process
-/// shows that cores are idle, the queue adds threads. The number of threads grows to at most 64, or to the number of
-/// cores if that is greater. On a computer with up to 64 cores, 65 bodies that wait for each other with a semaphore
-/// therefore never end, regardless of the width. If the cores are busy, the queue adds a thread only rarely. The
-/// additional threads end when the cores are busy again.
+/// such as a wait for a semaphore. If an operation is ready but none begins, and the process does not keep all cores
+/// busy, the queue adds threads. The number of threads grows to at most 64, or to the number of cores if that is
+/// greater. On a computer with up to 64 cores, 65 bodies that wait for each other with a semaphore never end. If the
+/// cores are busy, the queue adds a thread only rarely. The additional threads end when the cores are busy again.
 ///
 /// On all platforms, the quality of service determines the order in which operations of `normal` priority begin. On
 /// Apple platforms, a thread also adopts the quality of service of the operation that it runs.

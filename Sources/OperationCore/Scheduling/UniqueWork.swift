@@ -158,14 +158,14 @@ public struct UniqueWorkPolicy: Sendable, Hashable, CustomStringConvertible {
 
     let kind: Kind
 
-    /// A policy that keeps the existing operation and cancels the new operation with the cause `alreadyPresent`.
+    /// The queue keeps the existing operation and cancels the new operation with the cause `alreadyPresent`.
     ///
     /// If all existing operations have an outcome but have not ended yet, the new operation runs after they end.
     public static let keep = Self(kind: .keep)
-    /// A policy that cancels the existing operations with the cause `replaced` and runs the new operation after they
-    /// have ended.
+    /// The queue cancels the existing operations with the cause `replaced` and runs the new operation after they have
+    /// ended.
     public static let replace = Self(kind: .replace)
-    /// A policy that runs the new operation after all existing operations have ended, regardless of their outcomes.
+    /// The queue runs the new operation after all existing operations have ended, regardless of their outcomes.
     public static let append = Self(kind: .append)
 
     /// The name of the policy.

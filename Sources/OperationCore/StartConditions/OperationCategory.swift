@@ -24,8 +24,8 @@
 ///
 /// An operation in a ``QueueManager`` gets its categories together with its slot in the queue. While the operation
 /// waits for a slot, it holds no category. If the operation gets a slot but not its categories, it releases the slot.
-/// If more than eight later operations have acquired their categories first, the operation keeps its next slot and
-/// waits with it for the categories. Each of these waits lasts at most about 16 seconds.
+/// If more than eight later operations have acquired their categories first, the operation keeps its next slot for at
+/// most about 16 seconds while it waits for the categories.
 public final class OperationCategory: Sendable {
     /// The name of the category, for display.
     public let name: String

@@ -141,14 +141,14 @@ public struct ThrottleRule: Sendable {
 
         private init(_ name: String) { description = name }
 
-        /// A value that cancels the early operation with the cause `throttled`.
+        /// OperationKit cancels the early operation with the cause `throttled`.
         ///
         /// The message of the cause states when an operation with the key may begin, or that an operation with the key
         /// is running.
         public static let drop = Early("drop")
-        /// A value that adds the early operation to the end of the list of operations that wait for the key.
+        /// OperationKit adds the early operation to the end of the list of operations that wait for the key.
         public static let wait = Early("wait")
-        /// A value that cancels all operations that already wait for the key and lets the early operation wait.
+        /// OperationKit cancels all operations that already wait for the key, and the early operation waits instead.
         public static let replace = Early("replace")
     }
 

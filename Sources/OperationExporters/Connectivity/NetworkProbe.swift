@@ -51,7 +51,7 @@ public struct NetworkProbe: Sendable {
     public var timeout: Duration = .seconds(10)
     /// A closure that interprets a response.
     ///
-    /// The monitor calls the closure with the headers of each response, on the session's thread. The default closure
+    /// The monitor calls the closure with the headers of each response, on a thread of the session. The default closure
     /// depends on the scheme of the URL that you pass to the initializer:
     ///
     /// - For `http`, the status 204 means that the server responded. Any other success or redirection status, and the

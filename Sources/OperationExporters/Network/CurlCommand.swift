@@ -14,8 +14,8 @@ extension NetworkRequest {
     /// With the default redaction, the command hides information, so the command is only for display. With `.none`, the
     /// command sends the same method, URL, headers and body as the request. The command does not follow redirects.
     ///
-    /// The command omits a body that is a stream and a body in memory that is larger than 1 MiB. A comment in the first
-    /// line then tells you to provide the body in a file.
+    /// If the body is a stream, or is in memory and larger than 1 MiB, the command omits the body. A comment in the
+    /// first line then tells you to provide the body in a file.
     ///
     /// - Parameter redaction: The information to hide. The default replaces standard secrets and all query values with
     ///   `***`, hides the fragment of the URL, and omits every body in memory that is neither JSON nor a form. If the

@@ -146,6 +146,6 @@ public struct FileTransferOptions: Sendable, Hashable {
         self.isDurable = isDurable
     }
 
-    /// Options that replace an item at the destination and otherwise have the default values.
+    /// The default options, except that the operation replaces an item at the destination.
     public static let replacing = FileTransferOptions(existingItem: .replace)
 }

@@ -130,7 +130,8 @@ public struct FileWriteOptions: Sendable, Hashable {
     ///   - mode: The mode that determines how the new content replaces the old content. The default is `replacing`.
     ///   - createsDirectories: A Boolean value that indicates whether the operation creates missing directories. The
     ///     default is `false`.
-    ///   - permissions: The permission bits of the file. The default is `nil`.
+    ///   - permissions: The permission bits of the file. The default is `nil`, which keeps the permissions of a
+    ///     replaced file.
     ///   - isDurable: A Boolean value that indicates whether the operation writes the file to the disk before it
     ///     succeeds. The default is `true`.
     public init(
@@ -142,26 +143,26 @@ public struct FileWriteOptions: Sendable, Hashable {
         self.isDurable = isDurable
     }
 
-    /// Options that create a file and make the operation fail if the file already exists.
+    /// Options for an operation that creates a file, and fails if the file already exists.
     public static let creatingNew = FileWriteOptions(mode: .creatingNew)
 
     /// A mode that determines how new content replaces the content at the destination.
     public struct Mode: Hashable, Sendable {
         private let name: String
 
-        /// A mode that replaces the file atomically, so that other programs see either the old or the new content.
+        /// The operation replaces the file atomically, so that other programs see either the old or the new content.
         ///
         /// If the operation fails, the file keeps the old content. If the destination is a symbolic link, the new file
         /// replaces the link, and the target of the link does not change.
         public static let replacing = Mode(name: "replacing")
 
-        /// A mode that creates the file atomically and makes the operation fail with the code `alreadyExists` if an
-        /// item exists at the destination.
+        /// The operation creates the file atomically, and fails with the code `alreadyExists` if an item exists at the
+        /// destination.
         ///
         /// If several operations create the same file at the same time, at most one succeeds.
         public static let creatingNew = Mode(name: "creatingNew")
 
-        /// A mode that writes into the existing file instead of replacing it.
+        /// The operation writes into the existing file instead of replacing it.
         ///
         /// Use this mode for devices, and for files that must keep their inode, for example because they have hard
         /// links. If no file exists, the operation creates one.

@@ -65,7 +65,7 @@ public final class PostponedOperations: Sendable {
     /// again.
     ///
     /// - Parameter change: A closure that changes the request for the next attempt and for all later attempts of each
-    ///   operation. The default is `nil`.
+    ///   operation. The default is `nil`, which does not change the requests.
     public func runAll(changing change: Change? = nil) {
         for entry in takeAll() { run(entry, change) }
     }
@@ -75,7 +75,7 @@ public final class PostponedOperations: Sendable {
     /// - Parameters:
     ///   - operation: The operation to resume.
     ///   - change: A closure that changes the request for the next attempt and for all later attempts of the operation.
-    ///     The default is `nil`.
+    ///     The default is `nil`, which does not change the request.
     /// - Returns: `true` if the list contained the operation; otherwise, `false`.
     @discardableResult
     public func run(_ operation: any AnyNetworkOperation, changing change: Change? = nil) -> Bool {
@@ -192,8 +192,8 @@ public struct PostponementPace: Sendable, Hashable {
         self.interval = max(interval, .zero)
     }
 
-    /// A pace that resumes 50 operations immediately and 50 more operations every 50 milliseconds.
+    /// A pace at which 50 operations resume immediately, and 50 more resume every 50 milliseconds.
     public static let standard = PostponementPace(50, every: .milliseconds(50))
-    /// A pace that resumes all operations immediately.
+    /// A pace at which all operations resume immediately.
     public static let atOnce = PostponementPace(.max, every: .zero)
 }

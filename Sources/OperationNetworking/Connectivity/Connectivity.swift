@@ -119,7 +119,7 @@ public protocol ConnectivityMonitor: AnyObject, Sendable {
 
     /// Calls a closure with the current state of the network, and again whenever the state changes.
     ///
-    /// The first call happens within this method. Later calls happen on the monitor's thread, so the closure must
+    /// The first call happens within this method. Later calls happen on a thread of the monitor, so the closure must
     /// return quickly.
     ///
     /// The calls never overlap. Each call passes a state that differs from the state in the previous call. If several

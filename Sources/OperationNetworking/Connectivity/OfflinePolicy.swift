@@ -67,7 +67,7 @@ public struct OfflinePolicy: Sendable {
     /// ``NetworkError/Code/offlineTooOften``.
     ///
     /// If a download attempt writes at least 64 KiB more to disk than the earlier attempts, this count and the time of
-    /// ``longestWait`` start again.
+    /// ``longestWait`` start again from zero.
     public var mostWaits = 10
     /// A closure that returns whether a request requires the network.
     ///
@@ -175,8 +175,8 @@ public struct OfflineResumePace: Sendable, Hashable {
         self.settling = settling
     }
 
-    /// A pace that resumes the first operation between half a second and one second after the network returns, and then
-    /// an average of 20 operations per second.
+    /// A pace at which the first operation resumes between half a second and one second after the network returns,
+    /// followed by an average of 20 operations per second.
     public static let standard = OfflineResumePace()
 
     private var rate: Double { perSecond > 0.001 ? min(perSecond, 1e6) : 0.001 }

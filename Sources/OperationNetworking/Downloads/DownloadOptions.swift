@@ -28,9 +28,9 @@ public struct DownloadOptions: Sendable {
     /// succeeds.
     ///
     /// The default is `true`, which ensures that the file survives a power failure after the download succeeds. If the
-    /// value is `false`, the system decides when it writes the file to disk. A power failure can then leave a missing,
-    /// empty or incomplete file at the destination. Regardless of this value, the file appears at its destination
-    /// atomically, and a crash of the process does not damage the file.
+    /// value is `false`, the system decides when it writes the file to disk. After a power failure, the file at the
+    /// destination can then be missing, empty or incomplete. Regardless of this value, the file appears at its
+    /// destination atomically, and a crash of the process does not damage the file.
     ///
     /// If the destination is ``DownloadDestination/temporary``, this property has no effect, and the download does not
     /// flush the file.
@@ -70,8 +70,8 @@ public struct DownloadOptions: Sendable {
 
     /// The interval at which the download flushes the received data to disk.
     ///
-    /// The default is 5 seconds. A power failure destroys at most the data that arrived during the last interval. If
-    /// only the process terminates, no written data is lost.
+    /// The default is 5 seconds. After a power failure, at most the data that arrived during the last interval is lost.
+    /// If only the process terminates, no written data is lost.
     public var checkpointInterval = Duration.seconds(5)
 
     /// Creates options with the default values.

@@ -57,7 +57,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// A closure that receives the ``NetworkBase`` and creates the body of the request.
     ///
     /// The operation calls the closure each time it creates the request, which happens at least once for each attempt.
-    /// The closure runs on the thread that starts the operation or ends a wait.
+    /// The closure runs on the thread that starts the operation, or on the thread that ends a wait before an attempt.
     public var makeBody: @Sendable (NetworkBase) throws -> RequestBody {
         didSet { sendsNoBody = false }
     }
@@ -316,7 +316,7 @@ extension Endpoint where ResultType: Decodable {
     /// Creates an endpoint that sends a value as JSON in a request with the HTTP method that you specify.
     ///
     /// - Parameters:
-    ///   - method: The HTTP method of the request, such as `PROPFIND`.
+    ///   - method: The HTTP method of the request, such as `DELETE`.
     ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
     ///   - value: The value to encode. The operation encodes the value with ``NetworkBase/makeEncoder`` each time it

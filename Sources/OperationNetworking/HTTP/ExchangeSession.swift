@@ -164,7 +164,7 @@ public struct ExchangeConfiguration: Sendable {
     /// The limit also applies to requests that follow a redirect. Responses from the cache do not count toward the
     /// limit. Requests from an operation or a base that has its own limit do not count toward the limit of the session.
     public var rateLimit: RateLimit?
-    /// The maximum duration of a request, including redirects, challenges and pauses.
+    /// The maximum duration of a request, including redirects, challenges, waits and suspensions.
     ///
     /// The default is `nil`, which does not limit the duration.
     public var deadline: Duration?

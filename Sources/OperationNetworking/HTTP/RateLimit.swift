@@ -270,7 +270,7 @@ public final class RateLimit: Sendable {
 }
 
 extension RateLimit: CustomStringConvertible {
-    /// A textual description of the limit, such as "20 requests per second".
+    /// A description of the limit, such as "20 requests per second".
     public var description: String {
         let unit = period == .seconds(1) ? "second" : "\(period)"
         return "\(count) \(count == 1 ? "request" : "requests") per \(unit)" + (isPerHost ? " and host" : "")

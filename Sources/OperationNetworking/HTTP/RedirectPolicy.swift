@@ -52,15 +52,16 @@ public struct RedirectPolicy: Sendable {
         self.rule = rule
     }
 
-    /// A policy that follows at most ``maximumCount`` valid redirects for a request.
+    /// A policy with which the session follows at most ``maximumCount`` valid redirects for a request.
     public static let follow = RedirectPolicy(.follow)
-    /// A policy that delivers each redirect as the response instead of following it.
+    /// A policy with which the session delivers each redirect as the response instead of following it.
     public static let stop = RedirectPolicy(.stop)
 
-    /// Creates a policy that calls a closure to decide about each valid redirect.
+    /// Creates a policy that calls a closure to decide whether the session follows each valid redirect.
     ///
-    /// - Parameter decide: A closure that decides about a redirect. The closure can take any amount of time and is not
-    ///   isolated to an actor. The session waits for the closure before it continues.
+    /// - Parameter decide: A closure that returns whether the session follows the redirect, delivers it as the
+    ///   response, or makes the request fail. The closure can take any amount of time and is not isolated to an actor.
+    ///   The session waits for the closure before it continues.
     public static func deciding(
         _ decide: @escaping @Sendable (RedirectProposal) async -> RedirectDecision
     ) -> RedirectPolicy {
@@ -68,7 +69,7 @@ public struct RedirectPolicy: Sendable {
     }
 }
 
-/// The information that the closure of a ``RedirectPolicy`` uses to decide about a redirect.
+/// A description of a redirect, which the closure of a ``RedirectPolicy`` receives.
 public struct RedirectProposal: Sendable {
     /// The position of the redirect among all redirects for the request, starting at 1.
     public let count: Int

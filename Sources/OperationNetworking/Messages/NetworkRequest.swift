@@ -57,7 +57,7 @@ public struct NetworkRequest: Sendable {
     /// Creates a request and validates its method, URL, headers, body and options.
     ///
     /// If the body has a content type or a content encoding, the request adds the `Content-Type` or `Content-Encoding`
-    /// header, unless the headers already contain it.
+    /// header, unless the headers already contain that header.
     ///
     /// The headers can contain `Content-Length` if the value is correct. For a stream of unknown length, this header
     /// specifies the length. The ``headers`` property does not include this header.

@@ -258,7 +258,7 @@ extension RetryRule {
         .failure(.notConnected, because: "No network was available."),
         .failure(.connectionLost, because: "The connection broke."),
         .failure(.truncatedBody, because: "The connection was closed before the response was complete."),
-        .failure(.resourcesExhausted, because: "The process had no socket or memory available at that moment."),
+        .failure(.resourcesExhausted, because: "No file descriptor, thread or memory was available at that moment."),
     ]
 }
 

@@ -59,7 +59,7 @@ public struct NetworkLog: Sendable {
     ///   - level: The level of detail of the log. The default is ``NetworkLog/Level/lines``.
     ///   - redaction: The rule that determines which secrets the log hides. The default is ``LogRedaction/secrets``.
     ///   - write: A closure that receives the text of an entry, which has one or more lines. The log calls the closure
-    ///     on the thread of the event, so the closure must return quickly.
+    ///     on the thread where the event occurs, so the closure must return quickly.
     public init(
         level: Level = .lines, redaction: LogRedaction = .secrets, write: @escaping @Sendable (String) -> Void
     ) {
@@ -75,7 +75,7 @@ public struct NetworkLog: Sendable {
     ///   - redaction: The rule that determines which secrets the log hides in the text. The default is
     ///     ``LogRedaction/secrets``. The event still contains the secrets.
     ///   - write: A closure that receives the severity, the event and the text of an entry. The log calls the closure
-    ///     on the thread of the event, so the closure must return quickly.
+    ///     on the thread where the event occurs, so the closure must return quickly.
     public init(
         level: Level = .lines, redaction: LogRedaction = .secrets,
         write: @escaping @Sendable (_ severity: Severity, _ event: NetworkEvent, _ text: String) -> Void

@@ -185,7 +185,7 @@ extension NetworkSession {
 
     /// Creates a task that delivers its response to a network operation.
     ///
-    /// Call this method in an override of ``NetworkOperation/createTask(with:using:)->NetworkTask``, on the session
+    /// In an override of ``NetworkOperation/createTask(with:using:)->NetworkTask``, call this method on the session
     /// that the override receives. The override can also return a task from another session if the override has not
     /// called any method of the task. OperationKit discards the response to a task that no operation uses.
     public func makeTask(with request: NetworkRequest) -> any NetworkTask {

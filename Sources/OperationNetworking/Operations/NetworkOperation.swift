@@ -45,7 +45,7 @@ import Synchronization
 /// The operation calls these hooks in each attempt. If the request waits, for example for a credential, the operation
 /// calls the first three hooks again after the wait.
 ///
-/// The first two hooks run on the thread that starts the operation or ends a wait. The ``adapt(_:)`` hook runs in
+/// The first two hooks run on the thread that starts the operation or ends the wait. The ``adapt(_:)`` hook runs in
 /// Swift's cooperative thread pool. The `evaluate` hooks run on a separate thread, so that they do not block a session
 /// thread.
 ///
@@ -58,8 +58,8 @@ import Synchronization
 /// - If `ResultType` is `Decodable` and the body is in memory, the operation decodes the body by the same rules as
 ///   ``Endpoint``. For example, it decodes JSON for a custom type.
 ///
-/// For any other type, such as `Void`, an operation that is not an instance of a custom subclass fails when it starts,
-/// without sending a request. If the response has no relevant content, use ``NoContent`` as the result type.
+/// For any other type, such as `Void`, an operation fails when it starts, without sending a request, unless it is an
+/// instance of a custom subclass. If the response has no relevant content, use ``NoContent`` as the result type.
 ///
 /// The operation cannot detect whether a custom subclass overrides a hook. If an instance of a custom subclass has
 /// neither an evaluator nor an `evaluate` hook, the instance fails only when the response is complete.
@@ -351,8 +351,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///   authenticator's credential and a service's headers.
     /// - The operation resumes the task. The operation cancels the task if you cancel the operation, or if the attempt
     ///   exceeds ``Retry/attemptTimeout``.
-    /// - The operation can make another attempt only if an attempt exceeds its timeout or if one of these hooks throws
-    ///   an error. A `URLError` from this method counts as a transfer failure.
+    /// - The operation can make another attempt only if an attempt exceeds its timeout, or if this method or a hook
+    ///   that prepares the request throws an error. A `URLError` from this method counts as a transfer failure.
     /// - The operation ends with the first result or error from the completion handler and does not make another
     ///   attempt or refresh a credential.
     /// - The operation does not report progress and ignores ``responseRules``, `validate(_:)`, ``emptyResult`` and

@@ -16,8 +16,8 @@ import OperationCore
 ///
 /// If a connection ends or fails, the sequence waits and opens a new connection. The sequence requests the events after
 /// the last event that it received. The default wait is 3 seconds, and the server can set a wait between 0.1 seconds
-/// and 1 hour. The wait becomes longer with each consecutive failure, up to one minute or, if it is longer, the wait
-/// that the server has set.
+/// and 1 hour. The wait becomes longer with each consecutive failure, up to one minute, or up to the wait that the
+/// server has set if that wait is longer.
 ///
 /// The sequence ends if the server responds with the status 204. The sequence throws an error in these cases:
 ///
@@ -30,8 +30,7 @@ import OperationCore
 ///
 /// By default, the time without data is not limited. To limit this time, set ``silence``, or set
 /// ``TransferTimeouts/idle`` to a value other than its default. The sequence then opens a new connection after that
-/// time without data. Even without a limit, a ``CurlSession`` detects a broken connection within a few minutes, because
-/// the session sends TCP keep-alive probes.
+/// time without data. Even without a limit, a ``CurlSession`` detects a broken connection within a few minutes.
 public struct ServerSentEvents: AsyncSequence, Sendable {
     /// The request for the events, to which the sequence adds the `Accept` and `Last-Event-ID` headers.
     public let request: NetworkRequest
@@ -50,8 +49,8 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     /// - Parameters:
     ///   - request: The request for the events.
     ///   - silence: The time without data after which the sequence opens a new connection. Choose a longer time than
-    ///     the interval at which the server sends comments to keep the connection alive. The default is `nil`, which
-    ///     applies the request's ``TransferTimeouts/idle`` timeout, unless that timeout has its default value.
+    ///     the interval at which the server sends comments to keep the connection alive. The default is `nil`. For its
+    ///     meaning, see ``silence``.
     ///   - session: The session that sends the requests. The default is ``DefaultNetworkSession/standard``.
     ///   - clock: The clock that measures the waits between connections. The default is the system clock.
     public init(

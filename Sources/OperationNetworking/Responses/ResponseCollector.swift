@@ -45,7 +45,7 @@ open class ResponseCollector<TaskResult>: AnyResponseCollector, @unchecked Senda
     /// Returns the value that the collector created from the body.
     ///
     /// Override this method without calling `super.finish()`. The operation calls the method once, after the collector
-    /// has received all bytes, on a thread that the method can block.
+    /// has received all bytes. The method may block its thread.
     ///
     /// - Throws: Any error. The attempt then fails.
     open func finish() throws -> TaskResult {

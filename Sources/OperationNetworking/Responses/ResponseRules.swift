@@ -28,8 +28,8 @@ public struct ResponseRules: Sendable {
     public var contentTypes = ContentTypeRule.requested
     /// The maximum number of bytes of a response body that the operation keeps in memory.
     ///
-    /// The default is 32 MiB. If the body is larger, the operation fails with ``NetworkError/Code/bodyTooLarge``. The
-    /// rule does not limit bodies that the operation writes to files.
+    /// The default is 32 MiB. If the body is larger, the operation fails with ``NetworkError/Code/bodyTooLarge``. This
+    /// property does not limit bodies that the operation writes to files.
     public var maximumBytesInMemory = 32 << 20
     /// The maximum number of bytes of the response body that ``NetworkError/bodyPrefix`` contains.
     ///

@@ -58,7 +58,7 @@ public final class OriginPauses: Sendable {
     ///   - longest: The maximum duration of a pause and the maximum time for which an operation waits before it sends a
     ///     request. The default is 60 seconds.
     ///   - pace: The pace at which waiting operations resume after a pause. By default, 10 operations resume
-    ///     immediately and 10 more operations every 100 milliseconds.
+    ///     immediately, and 10 more resume every 100 milliseconds.
     ///   - clock: The clock that measures the pauses. The default is the system clock.
     public init(
         _ meanwhile: Meanwhile = .wait, longest: Duration = .seconds(60),

@@ -73,7 +73,8 @@ public struct Retry: Sendable {
         self.budget = budget
     }
 
-    /// The standard settings, which allow three attempts with the standard policy and backoff, and the shared budget.
+    /// The standard settings, which allow three attempts with the standard policy and backoff, and use the budget
+    /// ``RetryBudget/shared``.
     ///
     /// Without a `Retry-After` header, the pause is up to half a second before the second attempt, and up to one second
     /// before the third attempt. If the server reports that it is overloaded, the pauses can be twice as long.

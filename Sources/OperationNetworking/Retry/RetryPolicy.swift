@@ -61,7 +61,7 @@ public struct RetryPolicy: Sendable {
     ///
     /// - The program canceled the operation, or the session is closed or unavailable.
     /// - The ``window`` ended while the operation prepared the next attempt.
-    /// - The operation's ``OfflinePolicy`` or ``Authenticator`` decides about the failure instead.
+    /// - The operation's ``OfflinePolicy`` or ``Authenticator`` handles the failure instead.
     /// - The operation is paused in its list of ``PostponedOperations``.
     ///
     /// The closure can take any amount of time. If you cancel the operation, it cancels the Swift task that runs the
@@ -77,7 +77,8 @@ public struct RetryPolicy: Sendable {
     /// Creates a policy with the default values.
     public init() {}
 
-    /// A policy that allows three attempts within one minute for requests that a server can safely process twice.
+    /// A policy that allows three attempts, which begin within one minute, for requests that a server can safely
+    /// process twice.
     public static let standard = RetryPolicy()
 
     /// A policy that allows retries for requests with any HTTP method.

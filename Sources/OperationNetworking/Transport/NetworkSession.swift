@@ -33,9 +33,9 @@ public protocol NetworkTask: AnyObject, Sendable {
 
     /// Pauses both directions of the transfer until you call `resume()`.
     ///
-    /// A task that waits for one of the session's slots for concurrent requests leaves the queue of waiting tasks. A
-    /// call to the receiver that has already begun continues. While the task is suspended, timeouts do not run, but the
-    /// server might close the connection.
+    /// A task that waits for one of the session's slots leaves the queue of waiting tasks, and enters it again after
+    /// `resume()`. A call to the receiver that has already begun continues. While the task is suspended, timeouts do
+    /// not run, but the server might close the connection.
     func suspend()
 
     /// Cancels the task, which then ends with ``NetworkError/Code/cancelled``.

@@ -423,7 +423,7 @@ public struct ExplorationFailure: Error, Sendable {
     package let rounds: Int
     /// The schedule of the round that failed.
     package let met: ExplorerSchedule
-    /// The schedule that fails in the same way with the fewest changes between actors that the explorer found.
+    /// The schedule with the fewest changes between actors, among the tried schedules that fail in the same way.
     public let shortest: ExplorerSchedule
     /// The names of the actors that performed the steps of the shortest schedule, in order.
     ///

@@ -181,7 +181,7 @@ public struct LoopbackStep: Sendable {
     /// A step that closes the sending side of the connection (FIN) and continues to read from the client.
     public static var closeSending: Self { Self(kind: .end(.closeSending)) }
 
-    /// A step that resets the connection (RST) by setting the socket option `SO_LINGER` to 0.
+    /// A step that resets the connection (RST).
     public static var reset: Self { Self(kind: .end(.reset)) }
 }
 

@@ -311,7 +311,7 @@ public struct PlaybackRules: Sendable, Hashable {
     public var ignoredQueryNames: Set<String> = []
     /// A Boolean value that indicates whether a request must have the body of the recorded request.
     ///
-    /// The default is `true`. If a recorded body is incomplete or its file could not be read, every body matches. A
+    /// The default is `true`. If a recorded body is incomplete or its file could not be read, every body matches it. A
     /// multipart form that exceeds the body limit of the recording never matches, because each form has a different
     /// boundary.
     public var comparesBody = true

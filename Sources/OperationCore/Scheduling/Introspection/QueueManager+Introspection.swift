@@ -5,15 +5,15 @@ import Foundation
 
 // The entries of the queue.
 extension QueueManager {
-    /// The number of entries in each state and the number of ended entries for each outcome.
+    /// The number of operations and closures in each state, and the number that have ended with each outcome.
     ///
-    /// The time to read this property does not depend on the number of entries.
+    /// The time to read this property does not depend on these numbers.
     public var counts: QueueCounts { engine.counts }
 
     /// The current entries, counts and settings of the queue.
     ///
-    /// The time to read this property grows with the number of entries, and the queue is blocked during the access. If
-    /// you need only numbers, read ``counts``.
+    /// The more operations and closures the queue contains, the longer the read takes, and the queue starts no
+    /// operations during the read. If you need only numbers, read ``counts``.
     public var snapshot: QueueSnapshot { engine.snapshot }
 
     /// An asynchronous sequence that begins with the current state of the queue and continues with its changes.
@@ -67,9 +67,9 @@ extension QueueManager {
     /// ```
     ///
     /// The explanation includes the dependencies and limits for which the operation waits, and the operations that
-    /// occupy the slots. The operation may be of any kind, inside or outside this queue. The duration of the call grows
-    /// with the number of entries, and the queue is blocked during the call. Therefore, use this method to investigate
-    /// a problem rather than for every operation.
+    /// occupy the slots. The operation may be of any kind, inside or outside this queue. The more operations and
+    /// closures the queue contains, the longer the call takes, and the queue starts no operations during the call.
+    /// Therefore, use this method to investigate a problem rather than for every operation.
     ///
     /// - Parameter operation: The operation to explain.
     /// - Returns: The explanation as text, which describes the state at the time of the call.

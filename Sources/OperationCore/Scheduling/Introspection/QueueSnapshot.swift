@@ -229,7 +229,7 @@ public struct QueueCounts: Sendable, Hashable, CustomStringConvertible {
     public internal(set) var finished = 0
     /// The number of entries that have ended with an error since the queue was created.
     public internal(set) var failed = 0
-    /// The number of entries that have been canceled since the queue was created.
+    /// The number of entries that have ended with a cancellation since the queue was created.
     public internal(set) var cancelled = 0
 
     /// The number of entries that have not ended.
@@ -239,7 +239,7 @@ public struct QueueCounts: Sendable, Hashable, CustomStringConvertible {
     /// The number of entries that have been added to the queue since the queue was created.
     public var added: Int { unended + ended }
 
-    /// A description with all numbers.
+    /// A description that lists all counts.
     public var description: String {
         "\(waiting) waiting, \(held) held, \(ready) ready, \(running) running, \(ending) ending; \(finished) finished, "
             + "\(failed) failed, \(cancelled) canceled"

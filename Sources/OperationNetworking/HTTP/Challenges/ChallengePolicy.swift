@@ -29,9 +29,9 @@ public struct ChallengePolicy: Sendable {
     /// A Boolean value that indicates whether the session adds an accepted credential to later requests to the same
     /// origin.
     ///
-    /// The default is `true`. The session adds a `Basic` credential only to requests whose path is in the directory of
-    /// the accepted request or below this directory. If the value is `false`, the session sends a credential only after
-    /// a challenge.
+    /// The default is `true`. After the server has accepted a `Basic` credential for a request, the session adds the
+    /// credential only to requests whose path begins with this request's path up to its last slash. If the value is
+    /// `false`, the session sends a credential only after a challenge.
     public var remembers = true
     package let rule: @Sendable (CredentialQuestion) async -> Credential?
 
@@ -58,7 +58,7 @@ public enum Credential: Sendable, Hashable {
 }
 
 extension Credential: CustomStringConvertible {
-    /// A textual description of the credential that does not contain secrets.
+    /// A description of the credential that does not contain secrets.
     public var description: String {
         switch self {
         case .password: "a name and a password"
@@ -73,7 +73,7 @@ extension Credential: CustomReflectable {
     public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .enum) }
 }
 
-/// The information that the closure of a ``ChallengePolicy`` uses to choose a credential.
+/// A description of a challenge, which the closure of a ``ChallengePolicy`` receives.
 public struct CredentialQuestion: Sendable {
     /// The protected area of the server that requires the credential.
     package let space: ProtectionSpace

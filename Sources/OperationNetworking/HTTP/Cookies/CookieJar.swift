@@ -127,7 +127,7 @@ public final class CookieJar: Sendable {
     /// value.
     ///
     /// If the new cookie has expired, the jar only removes the existing cookie. The jar ignores a new cookie whose name
-    /// or value contains a control character other than a tab, or a semicolon.
+    /// or value contains a semicolon, or a control character other than a tab.
     public func set(_ cookie: Cookie) {
         let moment = now()
         change { $0.put(cookie, now: moment) }

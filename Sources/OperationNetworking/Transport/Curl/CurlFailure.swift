@@ -195,7 +195,7 @@
         /// The meaning of codes with which no transfer of this package is known to end.
         private var rare: (NetworkError.Code, String) {
             switch code {
-            case 2, 99: (.resourcesExhausted, "The system has no memory or no sockets left for the transfer.")
+            case 2, 99: (.resourcesExhausted, "No memory or socket is available for the transfer.")
             case 4, 41, 48:
                 (.sessionUnavailable, "The libcurl of this system does not support a feature that the request needs.")
             case 45, 96:

@@ -109,7 +109,7 @@
             public var tls = TLS()
             /// The path of a Unix domain socket to which the session connects instead of the hosts of requests.
             ///
-            /// The default is `nil`, which connects to the hosts of requests.
+            /// The default is `nil`, so that the session connects to the hosts of requests.
             public var unixSocketPath: String?
             /// The addresses to which the session connects instead of hosts, such as
             /// `["example.com:443": "127.0.0.1:8443"]`.
@@ -221,19 +221,17 @@
             /// Each pin is the Base64-encoded SHA-256 hash of the DER-encoded `SubjectPublicKeyInfo` of a key. The
             /// default is `nil`, which accepts all keys. If the array is empty, the session accepts no keys.
             public var pinnedKeys: [String]?
-            /// The PEM file that contains the client certificate, or `nil` if the session does not use a client
-            /// certificate.
+            /// The PEM file that contains the client certificate.
             ///
-            /// The default is `nil`.
+            /// The default is `nil`, so that the session uses no client certificate.
             public var clientCertificate: URL?
-            /// The PEM file that contains the private key, or `nil` if the key is in the file of the client
-            /// certificate.
+            /// The PEM file that contains the private key of the client certificate.
             ///
-            /// The default is `nil`.
+            /// The default is `nil`, so that the session reads the key from the file of the certificate.
             public var clientKey: URL?
-            /// The password of the private key, or `nil` if the key is not encrypted.
+            /// The password of the private key.
             ///
-            /// The default is `nil`.
+            /// The default is `nil`, which is correct if the key is not encrypted.
             public var clientKeyPassword: String?
             /// The oldest version of TLS that the session uses.
             ///
