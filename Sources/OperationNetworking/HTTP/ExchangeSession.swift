@@ -151,12 +151,7 @@ public struct ExchangeConfiguration: Sendable {
     /// The maximum size of a response body after decompression, in bytes.
     ///
     /// The default is `nil`, which does not limit the size.
-    public var maximumBodyBytes: Int64? {
-        get { limits.bodyBytes }
-        set { limits.bodyBytes = newValue }
-    }
-    /// The limits on the size of the responses that the session accepts.
-    package var limits = ExchangeLimits()
+    public var maximumBodyBytes: Int64?
     /// The limit on the number of requests that the session sends in a period of time.
     ///
     /// The default is `nil`, which does not limit the requests.
@@ -179,36 +174,6 @@ public struct ExchangeConfiguration: Sendable {
 
     /// Creates a configuration with the default values.
     public init() {}
-}
-
-/// The limits on the size of the responses that an ``ExchangeSession`` accepts.
-///
-/// If the ``TransferOptions`` of a request contain a lower limit for the headers or the expansion, the lower limit
-/// applies.
-package struct ExchangeLimits: Hashable, Sendable {
-    /// The maximum size of the response headers, in bytes.
-    ///
-    /// The default is 64 KiB.
-    package var headerBytes = 64 << 10
-    /// The maximum size of a response body after decompression, in bytes.
-    ///
-    /// The default is `nil`, which does not limit the size.
-    package var bodyBytes: Int64?
-    /// The maximum ratio between the size of a decompressed response body and the number of received bytes.
-    ///
-    /// The default is 100.
-    package var expansion = 100
-
-    /// Creates limits with the default values.
-    package init() {}
-
-    /// Returns the options of a request with these limits applied.
-    func narrowed(_ options: TransferOptions) -> TransferOptions {
-        var options = options
-        options.maximumHeaderSize = min(options.maximumHeaderSize, max(headerBytes, 1))
-        options.maximumExpansion = min(options.maximumExpansion, max(expansion, 1))
-        return options
-    }
 }
 
 /// One request of an exchange, as the user or a redirect specifies it.

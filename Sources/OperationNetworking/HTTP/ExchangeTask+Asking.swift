@@ -224,9 +224,7 @@ final class PreparedHop: Sendable {
     let moment: CacheChanges.Moment?
 
     init(_ hop: Hop, proof: Proof?, session: ExchangeSession) {
-        var hop = hop
         let configuration = session.configuration
-        hop.options = configuration.limits.narrowed(hop.options)
         var headers = hop.headers
         if let jar = configuration.cookies, !headers.contains("Cookie"), let url = hop.address.url {
             headers["Cookie"] = jar.header(for: url)

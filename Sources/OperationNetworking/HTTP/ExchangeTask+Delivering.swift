@@ -9,7 +9,7 @@ extension ExchangeTask {
     /// Delivers the headers, and lets the body follow.
     func deliver(_ head: ResponseHead, from source: ResponseSource, step: Int) {
         let hop = source.prepared.hop
-        if let limit = configuration.limits.bodyBytes, Self.announcedLength(of: head, to: hop) > limit {
+        if let limit = configuration.maximumBodyBytes, Self.announcedLength(of: head, to: hop) > limit {
             if isPresent(step) { finish(bodyTooLarge(head.status, limit)) }
             return discard(source)
         }
@@ -66,7 +66,7 @@ extension ExchangeTask {
 
     /// Handles bytes of a body from the session.
     func received(_ bytes: UnsafeRawBufferPointer, by task: any NetworkTask, step: Int) {
-        let limit = configuration.limits.bodyBytes ?? .max
+        let limit = configuration.maximumBodyBytes ?? .max
         let fate = state.withLock {
             $0.machine.received(bytes.count, limit: limit, drainLimit: Self.drainLimit, step)
         }
@@ -173,7 +173,7 @@ extension ExchangeTask {
         guard state.withLock({ $0.machine.reads(step) }) else { return }
         switch body.map({ disk.read($0) }) ?? .end {
         case .bytes(let data):
-            let limit = configuration.limits.bodyBytes ?? .max
+            let limit = configuration.maximumBodyBytes ?? .max
             switch state.withLock({ $0.machine.received(data.count, limit: limit, drainLimit: 0, step) }) {
             case .handOver:
                 calls.make { [self] receiver in data.withUnsafeBytes { receiver.task(self, didReceive: $0) } }

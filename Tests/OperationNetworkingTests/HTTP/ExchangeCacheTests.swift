@@ -324,7 +324,7 @@
             server.route("GET", "/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
             server.route("PUT", "/a") { _ in LoopbackAnswer.repeating([65], count: 1001) }
             server.route("DELETE", "/a") { _ in .redirect(to: "ftp://h.com/") }
-            let session = session { $0.limits.bodyBytes = 1000 }
+            let session = session { $0.maximumBodyBytes = 1000 }
             for (method, total) in [("PUT", 3), ("DELETE", 5)] {
                 _ = try await session.run(server.url("/a"))
                 _ = try await session.run(server.url("/a"), method)

@@ -49,7 +49,7 @@
                 .chunks([String(repeating: "a", count: 600), String(repeating: "b", count: 600)])
             }
             server.route("/fits") { _ in LoopbackAnswer.repeating([65], count: 1000) }
-            let session = session { $0.limits.bodyBytes = 1000 }
+            let session = session { $0.maximumBodyBytes = 1000 }
             let told = try await session.run(server.url("/told"))
             #expect(
                 told.error?.code == .bodyTooLarge && told.error?.status == 200 && told.heads.isEmpty && told.isOrderly)
@@ -61,7 +61,7 @@
 
         @Test func `a 304 response is accepted even if its Content-Length exceeds the limit`() async throws {
             server.route("/same") { _ in .status(304, ["Content-Length": "5000", "ETag": "\"a\""]) }
-            let session = session { $0.limits.bodyBytes = 1000 }
+            let session = session { $0.maximumBodyBytes = 1000 }
             let seen = try await session.run(server.url("/same"), headers: ["If-None-Match": "\"a\""])
             #expect(seen.status == 304 && seen.error == nil, "\(String(describing: seen.error))")
         }
@@ -92,11 +92,15 @@
             gate.open()
         }
 
-        @Test func `headers over the limit fail with headerTooLarge`() async throws {
-            server.route("/") { _ in .text("x").with("X-Long", String(repeating: "y", count: 5000)) }
-            #expect(
-                try await session { $0.limits.headerBytes = 4000 }.run(server.url()).error?.code == .headerTooLarge)
-            #expect(try await session().run(server.url()).error == nil)
+        @Test func `headers over the limit fail with headerTooLarge, and a request can raise the limit`() async throws {
+            server.route("/") { _ in .text("x").with("X-Long", String(repeating: "y", count: 70_000)) }
+            let session = session()
+            #expect(try await session.run(server.url()).error?.code == .headerTooLarge)
+            let options = with(TransferOptions()) { $0.maximumHeaderSize = 80_000 }
+            let probe = TransferRecorder()
+            session.makeTask(with: try NetworkRequest(url: server.url(), options: options), receiver: probe).resume()
+            let seen = await probe.ended()
+            #expect(seen.text == "x" && seen.isOrderly)
         }
 
         @Test func `a deadline covers the whole exchange, including redirects`() async throws {

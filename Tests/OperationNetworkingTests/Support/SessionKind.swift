@@ -65,8 +65,6 @@ enum SessionKind: String, Sendable, CaseIterable {
             let (session, close) = makeCurlSession(clock, change)
             var exchange = ExchangeConfiguration()
             exchange.redirects = .stop
-            exchange.limits.headerBytes = .max
-            exchange.limits.expansion = .max
             return (ExchangeSession(over: session, configuration: exchange), close)
         }
     #endif
