@@ -174,10 +174,13 @@ extension ConformanceCase {
             ConformanceCase("a response that completes while the task is suspended is delivered on resume") {
                 bench async throws in
                 bench.server.route("/") { _ in .status(204) }
+                let isSuspended = Gate()
                 let run = bench.start(try bench.request()) { event, task in
-                    if case .head = event { task.suspend() }
+                    guard case .head = event else { return }
+                    task.suspend()
+                    isSuspended.open()
                 }
-                await bench.server.counts { $0.answers == 1 }
+                await isSuspended.passage()
                 try await bench.checkHealth()
                 #expect(run.receiver.record.ends == 0)
                 run.task.resume()
