@@ -132,18 +132,24 @@ package final class PreparedFolder {
     private let place: FilePlace
 
     /// Opens the directory of a file, and creates missing directories if `makingFolders` is `true`.
+    ///
+    /// - Parameters:
+    ///   - url: The URL of the file, or of its directory if there is a name.
+    ///   - name: The name of the file in the directory.
     package init(
-        of url: URL, makingFolders: Bool, action: FileOperationError.Action, files: FileSystem
+        of url: URL, named name: String? = nil, makingFolders: Bool, action: FileOperationError.Action,
+        files: FileSystem
     ) throws(FileOperationError) {
         self.files = files
         do throws(FileInterruption) {
-            let address = try FileAddress(url, for: action)
+            let whole = try FileAddress(url, for: action)
+            let address = name.map { whole.appending($0) } ?? whole
             place = FilePlace(action, address.description)
             destination = try DestinationFolder(of: address, makingFolders: makingFolders, at: place, files: files)
         } catch {
             throw error.error(action, url)
         }
-        name = destination.name
+        self.name = destination.name
     }
 
     /// The open directory.

@@ -6,7 +6,6 @@ import Foundation
 /// The parts of a file URL, which are the whole path, the directory and the name in it.
 package struct FileAddress {
     package let path: PathBytes
-    package let url: URL
 
     /// Creates an address, or throws an error if the URL does not name a file on this computer or has an invalid path.
     package init(_ url: URL, for action: FileOperationError.Action) throws(FileInterruption) {
@@ -22,7 +21,19 @@ package struct FileAddress {
             throw .failed(FileOperationError(code: .invalidPath, action: action, path: shown))
         }
         path = PathBytes(bytes)
-        self.url = url
+    }
+
+    private init(_ path: PathBytes) {
+        self.path = path
+    }
+
+    /// Returns the address of a name in this directory.
+    ///
+    /// The bytes of the path are cheaper to extend than a URL.
+    package func appending(_ name: String) -> FileAddress {
+        let slash = UInt8(ascii: "/")
+        let folder = Array(path.bytes)
+        return FileAddress(PathBytes(folder + (folder.last == slash ? [] : [slash]) + Array(name.utf8)))
     }
 
     package var description: String { path.description }

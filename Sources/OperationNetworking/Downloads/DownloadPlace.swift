@@ -12,8 +12,6 @@ struct DownloadPlace {
     let part: FolderEntry
     private let destination: DownloadDestination
     private let existingItem: ExistingItemRule
-    /// The URL of the destination, or of the partial file if only the response determines the file name.
-    private let url: URL
 
     /// Opens the directory.
     init(
@@ -21,20 +19,21 @@ struct DownloadPlace {
     ) throws(FileOperationError) {
         self.destination = destination
         existingItem = options.existingItem
+        let (url, name): (URL, String?)
         switch destination.place {
         case .temporary(let folder):
             names = DownloadNames()
-            url = (folder ?? FileManager.default.temporaryDirectory)
-                .appendingPathComponent(names.part, isDirectory: false)
+            (url, name) = (folder ?? FileManager.default.temporaryDirectory, names.part)
         case .file(let file):
             names = DownloadNames(identity: "file \(file.lastPathComponent)")
-            url = file
+            (url, name) = (file, nil)
         case .folder(let folder):
             names = DownloadNames(identity: "source \(source)")
-            url = folder.appendingPathComponent(names.part, isDirectory: false)
+            (url, name) = (folder, names.part)
         }
         let makesFolders = options.createsDirectories && !destination.isTemporary
-        folder = try PreparedFolder(of: url, makingFolders: makesFolders, action: .writing, files: files)
+        folder = try PreparedFolder(
+            of: url, named: name, makingFolders: makesFolders, action: .writing, files: files)
         part = folder.entry(names.part)
     }
 
@@ -64,8 +63,12 @@ struct DownloadPlace {
 
     /// Returns the URL of the file with a given name.
     func url(named name: String) -> URL {
-        guard case .folder(let folder) = destination.place else { return url }
-        return folder.appendingPathComponent(name, isDirectory: false)
+        switch destination.place {
+        case .file(let file): file
+        case .folder(let folder): folder.appendingPathComponent(name, isDirectory: false)
+        case .temporary(let folder):
+            (folder ?? FileManager.default.temporaryDirectory).appendingPathComponent(name, isDirectory: false)
+        }
     }
 
     /// Moves the partial file to its destination in one step.

@@ -86,10 +86,12 @@ package final class DownloadWork {
         }
         var headers = request.headers
         if !headers.contains("Accept-Encoding") { headers.add("Accept-Encoding", "identity") }
-        if case .rest(let offset, let validator)? = machine?.ask(havingPart: store?.part) {
-            headers["Range"] = "bytes=\(offset)-"
-            headers["If-Range"] = validator.field
+        // All other parts were validated before.
+        guard case .rest(let offset, let validator)? = machine?.ask(havingPart: store?.part) else {
+            return NetworkRequest(request, checkedHeaders: headers)
         }
+        headers["Range"] = "bytes=\(offset)-"
+        headers["If-Range"] = validator.field
         return try NetworkRequest(
             request.method, url: request.url, headers: headers, body: request.body, options: request.options)
     }

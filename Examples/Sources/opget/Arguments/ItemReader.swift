@@ -46,8 +46,11 @@ struct ItemReader {
         let count = items.count + repeatedCount
         // Some editors write a byte order mark at the start of a file.
         let list = list.hasPrefix("\u{FEFF}") ? String(list.dropFirst()) : list
-        for (number, line) in list.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
-            let words = line.split(whereSeparator: \.isWhitespace).map(String.init)
+        // Splitting at bytes is several times faster than splitting at characters. The `\r` of a line break is space.
+        let newline = UInt8(ascii: "\n")
+        for (number, line) in list.utf8.split(separator: newline, omittingEmptySubsequences: false).enumerated() {
+            let blanks = 0x09...0x0D as ClosedRange<UInt8>
+            let words = line.split { $0 == UInt8(ascii: " ") || blanks.contains($0) }.map { String(Substring($0)) }
             guard let url = words.first, !url.hasPrefix("#") else { continue }
             let place = "\(shown), line \(number + 1): "
             var (name, checksum): (String?, FileChecksum?)
