@@ -16,10 +16,10 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///
     /// The group creates an operation only while fewer than `width` of the operations that it created are unfinished.
     ///
-    /// If one operation fails or is canceled, the group fails. The error of the group then contains the index of the
-    /// element, counted from zero. To protect secrets, the error shows only simple elements, such as numbers, strings
-    /// of plain words, and URLs without their queries. A string or URL is cut off after 80 characters. For an element
-    /// of a struct or class, the error contains the name of the type.
+    /// If one operation fails or is canceled, the group fails. The error of the group then contains the zero-based
+    /// index of the element. To protect secrets, the error shows only simple elements, such as numbers, strings of
+    /// plain words, and URLs without their queries. A string or URL is cut off after 80 characters. For an element of a
+    /// struct or class, the error contains the name of the type.
     ///
     /// - Parameters:
     ///   - elements: The elements, over which the group iterates once.

@@ -21,7 +21,7 @@ public struct GroupProgress: Sendable, Hashable, CustomStringConvertible {
         self.totalWeight = totalWeight
     }
 
-    /// The completed fraction from zero to one, which is zero if the total weight is zero.
+    /// The fraction of the total weight that is complete, from 0 to 1, or 0 if the total weight is 0.
     public var fraction: Double {
         let share = completedWeight / totalWeight
         // A share that is not a number does not count.
@@ -367,7 +367,7 @@ package struct GroupMeter: Sendable {
 /// }
 /// ```
 public protocol MeasuredOperation: ManagedOperation {
-    /// The completed fraction of the work from zero to one, or `nil` if the fraction is not known.
+    /// The fraction of the work that is complete, from 0 to 1, or `nil` if the fraction is not known.
     ///
     /// OperationKit can read the property on any thread and holds no lock at that time.
     var completedFraction: Double? { get }

@@ -3,7 +3,7 @@
 
 /// The state of an operation.
 ///
-/// The cases combine `isExecuting`, `isFinished` and `isCancelled`. No more cases will be added.
+/// The cases combine `isExecuting`, `isFinished` and `isCancelled`. Only a major version may add cases.
 public enum OperationState: Sendable, Hashable, CaseIterable, CustomStringConvertible {
     /// The body has not begun, either because the operation has not started, or because it is waiting for its
     /// dependencies, its start conditions or its delay.

@@ -55,8 +55,8 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
 
     /// Stops the work of an operation that was canceled while it ran.
     ///
-    /// OperationKit calls this method once, on the thread that canceled the operation. OperationKit holds no lock
-    /// during the call. The default implementation does nothing.
+    /// If the operation is canceled after its body began, OperationKit calls this method once, on the thread that
+    /// cancels the operation. OperationKit holds no lock during the call. The default implementation does nothing.
     ///
     /// The method may be called while `main()` still runs. If another thread cancels the operation while the operation
     /// begins, the method may even be called just before `main()`. Therefore, `main()` should first store the object

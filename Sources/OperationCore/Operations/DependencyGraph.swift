@@ -266,7 +266,7 @@ public struct DependencyError: Error, Sendable, Equatable, CustomStringConvertib
 
         /// The dependency would make operations wait for each other in a cycle.
         public static let cycle = Code(name: "cycle")
-        /// The operation was started before the dependency was added.
+        /// The operation that would depend on another operation was already started, so the dependency was not added.
         public static let alreadyStarted = Code(name: "alreadyStarted")
     }
 

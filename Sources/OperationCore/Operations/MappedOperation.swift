@@ -94,7 +94,8 @@ package final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asy
 extension TypedOperation {
     /// Creates an operation that converts the outcome of this operation and starts and ends together with it.
     ///
-    /// In the following rules, this operation is the original of the mapped operation that the method returns.
+    /// In the following rules, the *original* is this operation, and the *mapped operation* is the operation that this
+    /// method returns.
     ///
     /// A mapped operation has no body. If you start the mapped operation, or add it to a queue or a group, OperationKit
     /// starts or adds the original instead. Add only one of the two operations. A ``QueueManager`` or a group refuses

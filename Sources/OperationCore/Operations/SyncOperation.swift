@@ -51,8 +51,8 @@ open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation
 
     /// Stops the work of an operation that was canceled while it ran.
     ///
-    /// OperationKit calls this method once while `main()` runs, on the thread that canceled the operation. OperationKit
-    /// holds no lock during the call. The default implementation does nothing.
+    /// If the operation is canceled while `main()` runs, OperationKit calls this method once, on the thread that
+    /// cancels the operation. OperationKit holds no lock during the call. The default implementation does nothing.
     ///
     /// If another thread cancels the operation while the operation begins, the method may be called just before
     /// `main()`. OperationKit does not call this method if the body never begins. For example, the body does not begin

@@ -12,7 +12,7 @@ import Foundation
 /// The operations from this package use error types such as ``FileOperationError``. In your own operations, you can use
 /// your own error type.
 ///
-/// No more cases will be added.
+/// Only a major version may add cases.
 public enum OperationOutcome<ResultType, ErrorType: Error> {
     /// The operation succeeded with a result.
     case success(ResultType)
@@ -59,7 +59,7 @@ extension OperationOutcome {
 /// operation is `Never`, the only possible case is `cancelled`, and the compiler does not require code for the other
 /// case.
 ///
-/// No more cases will be added.
+/// Only a major version may add cases.
 public enum OperationFailure<ErrorType: Error>: Error {
     /// The operation failed with an error.
     case failed(ErrorType)

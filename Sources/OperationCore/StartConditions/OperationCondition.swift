@@ -22,7 +22,7 @@ import Foundation
 public struct OperationCondition: Sendable {
     /// The result of evaluating a condition.
     ///
-    /// No more cases will be added.
+    /// Only a major version may add cases.
     public enum Verdict: Sendable, Equatable {
         /// The condition is satisfied, so the operation may begin.
         case satisfied

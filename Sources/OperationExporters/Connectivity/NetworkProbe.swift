@@ -20,7 +20,7 @@ import OperationNetworking
 public struct NetworkProbe: Sendable {
     /// A conclusion about the network that follows from a response.
     ///
-    /// Future versions will not add cases.
+    /// Only a major version may add cases.
     public enum Verdict: Sendable, Hashable {
         /// The response came from the server that the probe contacted.
         case reached
@@ -54,8 +54,9 @@ public struct NetworkProbe: Sendable {
     /// The monitor calls the closure with the headers of each response, on a thread of the session. The default closure
     /// depends on the scheme of the URL that you pass to the initializer:
     ///
-    /// - For `http`, the status 204 means that the server responded. Any other success or redirection status, and the
-    ///   status 511, mean that another server responded.
+    /// - For `http`, the status 204 means that the response came from the server at the URL. Any other success or
+    ///   redirection status, and the status 511, mean that another server intercepted the request, such as the server
+    ///   of a sign-in page.
     /// - For `https`, no other server can respond in place of the host, so any success or redirection status means that
     ///   the server responded.
     /// - All other responses prove nothing about the network.

@@ -61,7 +61,7 @@ public class FileOperation<ResultType: Sendable>: SyncOperation<ResultType, File
         return self
     }
 
-    /// The completed fraction of the bytes, between zero and one, or `nil` while the total is unknown.
+    /// The fraction of the bytes that is complete, from 0 to 1, or `nil` while the total is unknown.
     public final var completedFraction: Double? { settings.withLock { $0.fraction } }
 
     /// The system calls, which tests can replace.
@@ -143,7 +143,7 @@ public struct FileProgress: Sendable, Hashable {
         self.completedItems = completedItems
     }
 
-    /// The completed fraction of the bytes, between zero and one, or `nil` while the total is unknown.
+    /// The fraction of the bytes that is complete, from 0 to 1, or `nil` while the total is unknown.
     public var fraction: Double? {
         guard let totalBytes else { return nil }
         return totalBytes > 0 ? min(Double(completedBytes) / Double(totalBytes), 1) : 1

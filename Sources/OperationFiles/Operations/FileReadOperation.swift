@@ -59,7 +59,7 @@ public final class FileReadOperation: FileOperation<Data>, @unchecked Sendable {
 
 /// Options for the range and the maximum size of the data to read.
 public struct FileReadOptions: Sendable, Hashable {
-    /// The range of bytes to read, counted from zero.
+    /// The zero-based range of bytes to read.
     ///
     /// The default is `nil`, which reads all bytes. If the range extends beyond the end of the file, the operation
     /// reads the part inside the file. If the range begins outside the file, the operation fails with the code

@@ -240,7 +240,8 @@ extension AnyNetworkOperation {
     /// The realms that can add a credential to the operation's requests.
     ///
     /// A request gets the credential of the first realm in this array that applies to the request's origin. Set this
-    /// property before the operation starts. If you never set the property, the operation uses the realms of its group.
+    /// property before the operation starts. If neither you nor the operation's ``NetworkBase`` sets this property, the
+    /// operation uses the realms of its group.
     public var realms: [AuthenticationRealm] {
         get { (networkAttempts.policies?.credential as? CredentialAgent)?.realms ?? [] }
         set {

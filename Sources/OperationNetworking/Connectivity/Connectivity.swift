@@ -11,7 +11,7 @@ import OperationCore
 public struct Connectivity: Sendable, Hashable {
     /// A status that indicates whether requests can leave this device.
     ///
-    /// Future versions will not add cases.
+    /// Only a major version may add cases.
     public enum Status: Sendable, Hashable {
         /// The network is available.
         case satisfied

@@ -66,8 +66,8 @@ public struct OfflinePolicy: Sendable {
     /// The default is 10. If an operation would have to wait again, it fails with
     /// ``NetworkError/Code/offlineTooOften``.
     ///
-    /// If a download attempt writes at least 64 KiB more to disk than the earlier attempts, this count and the time of
-    /// ``longestWait`` start again from zero.
+    /// Whenever an attempt fails after the partial file of a download has grown by at least 64 KiB, this count and the
+    /// time of ``longestWait`` restart from zero.
     public var mostWaits = 10
     /// A closure that returns whether a request requires the network.
     ///
@@ -200,7 +200,7 @@ extension AnyNetworkOperation {
     /// The policy that determines the operation's behavior while the network is unavailable.
     ///
     /// The default is `nil`, which ignores the state of the network. Set this property before the operation starts. If
-    /// you never set the property, the operation uses the policy of its group.
+    /// neither you nor the operation's ``NetworkBase`` sets this property, the operation uses the policy of its group.
     public var offline: OfflinePolicy? {
         get { (networkAttempts.policies?.offline as? OfflineAgent)?.policy }
         set {

@@ -65,7 +65,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     private(set) var sendsNoBody = false
     /// A closure that receives the body and headers of the response and the ``NetworkBase``, and returns the result.
     ///
-    /// The operation calls the closure on the thread on which it evaluates the response.
+    /// The operation can call the closure on any thread.
     public var decode: @Sendable (Data, HTTPURLResponse, NetworkBase) throws -> ResultType {
         didSet { read = nil }
     }
@@ -77,8 +77,8 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     private var place: EndpointPlace?
     /// A closure that creates the result for a response without a body.
     ///
-    /// The operation calls the closure on the thread on which it evaluates the response. The default is `nil`, which
-    /// passes an empty body to ``decode``.
+    /// The operation can call the closure on any thread. The default is `nil`, which passes an empty body to
+    /// ``decode``.
     public var emptyResult: (@Sendable () -> ResultType)?
 
     /// Creates an endpoint from a method, a path and closures that create the body and decode the response.
@@ -92,7 +92,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     ///     type.
     ///   - makeBody: A closure that creates the body of the request. The default closure creates no body.
     ///   - decode: A closure that receives the body and headers of the response and the ``NetworkBase``, and returns
-    ///     the result. The operation calls the closure on the thread on which it evaluates the response.
+    ///     the result. The operation can call the closure on any thread.
     public init(
         _ method: String, _ path: String, query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
         accepts: String = "*/*", makeBody: @escaping @Sendable (NetworkBase) throws -> RequestBody = { _ in .none },
@@ -381,8 +381,8 @@ extension Endpoint {
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
-    ///   - decode: A closure that creates the result from the image data. The operation calls the closure on the thread
-    ///     on which it evaluates the response.
+    ///   - decode: A closure that creates the result from the image data. The operation can call the closure on any
+    ///     thread.
     public static func image(
         _ path: String, _ query: [String: (any Sendable)?] = [:],
         decode: @escaping @Sendable (ImageData) throws -> ResultType

@@ -51,15 +51,15 @@ public struct NetworkBase: Sendable {
     public var formEncoder = FormEncoder()
     /// A closure that creates a JSON decoder for each response that an operation decodes from JSON.
     ///
-    /// The default closure creates a `JSONDecoder` with its default settings. An operation calls the closure on the
-    /// thread on which it evaluates the response.
+    /// The default closure creates a `JSONDecoder` with its default settings. An operation can call the closure on any
+    /// thread.
     public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
     /// A closure that creates a JSON encoder each time an operation encodes a request body.
     ///
     /// The default encoder sorts the keys alphabetically, so that every attempt sends the same body. For requests with
     /// an ``IdempotencyKey``, use an encoder that always creates the same bytes.
     ///
-    /// An operation calls the closure on the thread that creates the request.
+    /// An operation can call the closure on any thread.
     public var makeEncoder: @Sendable () -> JSONEncoder = { .sorting }
     /// The retry behavior of the service's operations.
     ///

@@ -95,7 +95,7 @@ extension NetworkError.Code {
 extension NetworkError.Code {
     /// The response is missing, or it does not conform to HTTP.
     public static let invalidResponse = Self("invalidResponse")
-    /// The response body ended before its specified length.
+    /// The connection ended before the response body was complete.
     public static let truncatedBody = Self("truncatedBody")
     /// The response headers are larger than the request or the session allows.
     public static let headerTooLarge = Self("headerTooLarge")
@@ -122,9 +122,9 @@ extension NetworkError.Code {
     public static let emptyResponse = Self("emptyResponse")
     /// The decoder cannot decode the response body.
     public static let undecodableResult = Self("undecodableResult")
-    /// Two Swift tasks of the program iterate over a response stream at the same time.
+    /// Two Swift tasks iterated over the same response stream at the same time.
     public static let awaitedTwice = Self("awaitedTwice")
-    /// A validation rule of the program rejected the response.
+    /// A `validate(_:)` rule threw an error, or the authenticator rejected a successful response.
     public static let responseRefused = Self("responseRefused")
     /// The operation has no evaluator, or the evaluator or another hook threw the error in ``NetworkError/cause``.
     public static let evaluationFailed = Self("evaluationFailed")
@@ -151,7 +151,7 @@ extension NetworkError.Code {
     public static let invalidRedirect = Self("invalidRedirect")
     /// The server redirected from `https` to `http`, and the redirect policy does not allow this redirect.
     public static let insecureRedirect = Self("insecureRedirect")
-    /// The redirect policy of the program rejected a redirect.
+    /// The closure of your redirect policy rejected a redirect.
     public static let redirectRefused = Self("redirectRefused")
 }
 

@@ -15,7 +15,7 @@ public struct RetryReason: Hashable, Sendable, CustomStringConvertible {
 
     /// The failure may be temporary, so another attempt follows.
     public static let mayPass = Self("mayPass")
-    /// The ``RetryPolicy/decide`` closure of the program made the decision.
+    /// Your ``RetryPolicy/decide`` closure made the decision.
     public static let userSaidSo = Self("userSaidSo")
     /// No rule of the ``RetryPolicy`` allows another attempt, or another attempt would fail in the same way.
     public static let notWorthwhile = Self("notWorthwhile")

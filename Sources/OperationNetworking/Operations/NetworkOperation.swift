@@ -512,8 +512,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// If the closure throws a ``NetworkError``, the attempt fails with that error. If it throws another error, the
     /// attempt fails with ``NetworkError/Code/responseRefused``.
     ///
-    /// - Parameter rule: A closure that throws an error if the response is not valid. The operation calls the closure
-    ///   on the thread on which it evaluates the response.
+    /// - Parameter rule: A closure that throws an error if the response is not valid. The operation can call the
+    ///   closure on any thread.
     @discardableResult
     public final func validate(_ rule: @escaping @Sendable (TaskResult, HTTPURLResponse) throws -> Void) -> Self {
         let kept = NetworkOperationOptions.Kept<Rule>(rule)
@@ -527,8 +527,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// If the closure throws a ``NetworkError``, the attempt fails with that error. If it throws another error, the
     /// attempt fails with ``NetworkError/Code/responseRefused``.
     ///
-    /// - Parameter rule: A closure that throws an error if the response is not valid. The operation calls the closure
-    ///   on the thread on which it evaluates the response.
+    /// - Parameter rule: A closure that throws an error if the response is not valid. The operation can call the
+    ///   closure on any thread.
     @discardableResult
     public final func validate(_ rule: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> Void) -> Self {
         let kept = NetworkOperationOptions.Kept<ResponseRule>(rule)
@@ -543,7 +543,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// length of 0. The default is `nil`, which makes the operation evaluate these responses like all other responses.
     /// When the operation ends, it releases the closure.
     ///
-    /// The operation calls the closure on the thread on which it evaluates the response.
+    /// The operation can call the closure on any thread.
     public final var emptyResult: (@Sendable () -> ResultType)? {
         get { (settings.withLock { $0.emptyResult } as? NetworkOperationOptions.Kept<EmptyResult>)?.closure }
         set {

@@ -38,8 +38,8 @@ public struct ResponseRules: Sendable {
     /// A closure that creates an error from the body of a response whose status code the operation does not accept.
     ///
     /// The default is `nil`, which disables error decoding. The error that the closure returns becomes the
-    /// ``NetworkError/apiError``. The closure receives at most 1 MiB of the body. The operation calls the closure on
-    /// the thread on which it evaluates the response.
+    /// ``NetworkError/apiError``. The closure receives at most 1 MiB of the body. The operation can call the closure
+    /// on any thread.
     ///
     /// If the closure cannot create an error, it returns `nil` or throws an error, which the operation ignores.
     /// However, if the closure throws a ``NetworkError`` with the code ``NetworkError/Code/credentialRejected``, the

@@ -107,8 +107,8 @@ public struct RetryAnswer: Sendable, Hashable {
 extension AnyNetworkOperation {
     /// The settings that determine whether and when the operation sends a failed request again.
     ///
-    /// The default is `nil`, which disables retries. Set this property before the operation starts. If you never set
-    /// the property, the operation uses the settings of its group.
+    /// The default is `nil`, which disables retries. Set this property before the operation starts. If neither you nor
+    /// the operation's ``NetworkBase`` sets this property, the operation uses the settings of its group.
     public var retry: Retry? {
         get { (networkAttempts.policies?.retry as? RetryAgent)?.retry }
         set {

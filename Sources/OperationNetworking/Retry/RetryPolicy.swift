@@ -29,8 +29,8 @@ public struct RetryPolicy: Sendable {
     ///
     /// The default is 3. A value less than 1 is treated as 1.
     ///
-    /// If a download attempt writes at least 64 KiB more to disk than the earlier attempts, the count of attempts and
-    /// the ``window`` start again.
+    /// A download that makes progress gets more attempts. Whenever an attempt fails after the partial file has grown by
+    /// at least 64 KiB, the count of attempts and the ``window`` restart.
     public var maximumAttempts = 3
     /// The maximum time between the start of the first attempt and the start of any other attempt.
     ///
@@ -62,7 +62,7 @@ public struct RetryPolicy: Sendable {
     /// - The program canceled the operation, or the session is closed or unavailable.
     /// - The ``window`` ended while the operation prepared the next attempt.
     /// - The operation's ``OfflinePolicy`` or ``Authenticator`` handles the failure instead.
-    /// - The operation is paused in its list of ``PostponedOperations``.
+    /// - The operation's ``PostponedOperations`` list pauses the operation after the failed attempt.
     ///
     /// The closure can take any amount of time. If you cancel the operation, it cancels the Swift task that runs the
     /// closure. The closure can override the ``rules`` and the ``methods``. However, the number of attempts, the

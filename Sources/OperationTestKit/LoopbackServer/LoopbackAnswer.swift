@@ -142,7 +142,7 @@ public struct LoopbackAnswer: Sendable {
         .status(status, ["Location": location])
     }
 
-    /// A response whose chunked body is the body of the request.
+    /// A response with the status 200 that returns the body of the request in chunks.
     ///
     /// For a route that you add with `routeEarly`, the server sends the chunks while the body arrives.
     public static var echo: Self {

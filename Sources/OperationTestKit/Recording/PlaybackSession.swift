@@ -311,9 +311,9 @@ public struct PlaybackRules: Sendable, Hashable {
     public var ignoredQueryNames: Set<String> = []
     /// A Boolean value that indicates whether a request must have the body of the recorded request.
     ///
-    /// The default is `true`. If a recorded body is incomplete or its file could not be read, every body matches it. A
-    /// multipart form that exceeds the body limit of the recording never matches, because each form has a different
-    /// boundary.
+    /// The default is `true`. If a recorded body is incomplete or its file could not be read, every body matches it. If
+    /// a body exceeds the body limit of the recording, the session compares only checksums. A multipart form of this
+    /// size matches only if you create the form with a fixed `boundary`, because the default boundary is random.
     public var comparesBody = true
     /// The names of headers whose values must be equal, such as `Range` or `Accept-Language`.
     ///

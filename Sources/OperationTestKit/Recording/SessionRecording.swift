@@ -171,7 +171,7 @@ public struct SessionRecordingError: Error, Hashable, Sendable, CustomStringConv
 package struct RecordedExchange: Sendable, Hashable {
     /// A way in which an exchange ended.
     ///
-    /// Future versions will not add cases.
+    /// Only a major version may add cases.
     package enum End: Sendable, Hashable {
         /// The server sent a complete response.
         case complete

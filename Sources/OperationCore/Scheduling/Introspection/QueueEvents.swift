@@ -325,7 +325,7 @@ final class QueueFeed: Sendable {
 
 /// An element of the sequence ``QueueManager/events``.
 ///
-/// No more cases will be added.
+/// Only a major version may add cases.
 public enum QueueUpdate: Sendable {
     /// The state of the queue at the beginning of the sequence, before any event.
     case snapshot(QueueSnapshot)

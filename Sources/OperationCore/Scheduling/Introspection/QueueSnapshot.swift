@@ -130,7 +130,7 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
 
     /// The way in which an entry ended.
     ///
-    /// No more cases will be added.
+    /// Only a major version may add cases.
     public enum Ending: Sendable, Hashable, CaseIterable {
         /// The entry ended with a result.
         ///

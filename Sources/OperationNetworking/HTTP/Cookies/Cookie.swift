@@ -11,7 +11,7 @@ public struct Cookie: Hashable, Sendable, Codable {
     /// requests on behalf of other sites. A jar rejects a cookie from a server if the value is `none` and the cookie is
     /// not secure.
     ///
-    /// Future versions will not add cases.
+    /// Only a major version may add cases.
     public enum SameSite: String, Sendable, Codable {
         /// A browser sends the cookie only with requests from the cookie's own site.
         case strict

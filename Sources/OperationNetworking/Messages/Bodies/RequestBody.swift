@@ -64,7 +64,8 @@ public struct RequestBody: Sendable {
     ///
     /// - Parameters:
     ///   - length: The number of bytes in the body. The request fails if the producer provides a different number of
-    ///     bytes. The default is `nil`, which sends a body of unknown length in chunks.
+    ///     bytes. The default is `nil`, which means that the length is unknown. The session then sends the body in
+    ///     chunks.
     ///   - canBeSentAgain: A Boolean value that indicates whether the producers that `makeProducer` creates always
     ///     provide the same bytes.
     ///   - makeProducer: A closure that creates the producer for one transfer. The session calls the closure on one of
@@ -92,8 +93,8 @@ public struct RequestBody: Sendable {
     ///
     /// - Parameters:
     ///   - stream: A stream that has not been opened.
-    ///   - length: The number of bytes in the stream. The default is `nil`, which sends a body of unknown length in
-    ///     chunks.
+    ///   - length: The number of bytes in the stream. The default is `nil`, which means that the length is unknown. The
+    ///     session then sends the body in chunks.
     public static func stream(_ stream: sending InputStream, length: Int64? = nil) -> RequestBody {
         .stream(once: Unchecked(stream), length: length)
     }
@@ -173,7 +174,7 @@ public protocol BodyProducer: AnyObject, Sendable {
 
 /// The result of ``BodyProducer/produce(into:waker:)``.
 ///
-/// Future versions will not add cases.
+/// Only a major version may add cases.
 public enum BodyPortion: Sendable, Hashable {
     /// The producer wrote this number of bytes, which is at least 1.
     case bytes(Int)
