@@ -171,15 +171,13 @@ extension ManagedOperation {
         }
     }
 
-    /// Lets the task that waits in ``TypedOperation/run()`` perform work, and returns whether it will.
+    /// The wait in ``TypedOperation/run()``, if its task performs work of the operation.
     ///
-    /// - Parameter work: A closure that returns quickly and does not block, because it runs on a thread of Swift's
-    ///   cooperative pool.
-    package final func performInWaitingTask(_ work: @escaping @Sendable () -> Void) -> Bool {
+    /// The work must return quickly and must not block, because it runs on a thread of Swift's cooperative pool.
+    package final var workingTaskWait: TaskWait? {
         // The end of an operation with dependents or mapped operations runs code of the user.
-        let wait = core.withLock { core in
+        core.withLock { core in
             core.node == nil && core.extras?.maps == nil ? core.extras?.taskWait : nil
         }
-        return wait?.perform(work) ?? false
     }
 }

@@ -261,3 +261,33 @@ package final class WeakReference<Object: AnyObject & Sendable>: Sendable {
         id = ObjectIdentifier(object)
     }
 }
+
+/// A value in an object of its own, for a large or generic value that most owners do not have.
+@usableFromInline
+package final class Box<Value>: @unchecked Sendable {
+    // Sendable: the value never changes, and its users pass only values that may be shared.
+    @usableFromInline package let value: Value
+
+    @inlinable @inline(__always)
+    package init(_ value: Value) {
+        self.value = value
+    }
+}
+
+/// An optional value that occupies memory in its owner only for a reference.
+///
+/// Each assignment of a value creates an object, so this wrapper is for values that change rarely.
+@propertyWrapper @usableFromInline
+package struct Boxed<Value: Sendable>: Sendable {
+    @usableFromInline var box: Box<Value>?
+
+    @inlinable @inline(__always)
+    package init(wrappedValue: Value?) {
+        if let wrappedValue { box = Box(wrappedValue) } else { box = nil }
+    }
+
+    @inlinable package var wrappedValue: Value? {
+        @inline(__always) get { if let box { box.value } else { nil } }
+        @inline(__always) set { self = Boxed(wrappedValue: newValue) }
+    }
+}

@@ -44,11 +44,17 @@ public struct NetworkBase: Sendable {
     /// The transfer options of each request, such as its timeouts.
     ///
     /// The default is ``TransferOptions/standard``.
-    public var options = TransferOptions.standard
+    public var options: TransferOptions {
+        get { otherOptions ?? .standard }
+        set { otherOptions = newValue }
+    }
     /// The encoder that creates the text of queries and forms.
     ///
     /// The default is an encoder with the default styles of ``FormEncoder``.
-    public var formEncoder = FormEncoder()
+    public var formEncoder: FormEncoder {
+        get { otherFormEncoder ?? FormEncoder() }
+        set { otherFormEncoder = newValue }
+    }
     /// A closure that creates a JSON decoder for each response that an operation decodes from JSON.
     ///
     /// The default closure creates a `JSONDecoder` with its default settings. An operation can call the closure on any
@@ -64,7 +70,10 @@ public struct NetworkBase: Sendable {
     /// The retry behavior of the service's operations.
     ///
     /// The default is `nil`, which disables retries.
-    public var retry: Retry?
+    public var retry: Retry? {
+        get { boxedRetry }
+        set { boxedRetry = newValue }
+    }
     /// The limit on the number of requests to the service in a period of time.
     ///
     /// The default is `nil`, which applies only the session's limit, if the session has one.
@@ -86,6 +95,10 @@ public struct NetworkBase: Sendable {
     public var offlineHandler: (@Sendable () -> Void)?
     /// The closures that the operations of the service call on the main actor.
     private(set) var mainActorCallbacks: [MainActorCallbacks.Callback] = []
+    // Each operation has a copy of its base, so large values that few bases have are in boxes.
+    @Boxed private var otherOptions: TransferOptions?
+    @Boxed private var otherFormEncoder: FormEncoder?
+    @Boxed private var boxedRetry: Retry?
     /// The realms of the authenticators that can add a credential to requests to the service.
     ///
     /// A request gets the credential of the first realm in this array that applies to the request's origin. To add a
@@ -212,7 +225,10 @@ public struct NetworkBase: Sendable {
             }
         }
         guard !needsParser else { return nil }
-        return URL(string: base + (base.utf8.last == UInt8(ascii: "/") ? "" : "/") + Substring(names))
+        var text = base
+        text.reserveCapacity(base.utf8.count + names.count + 1)
+        if base.utf8.last != UInt8(ascii: "/") { text += "/" }
+        return URL(string: text + Substring(names))
     }
 
     /// Returns the query of a URL with values added at its end.

@@ -54,9 +54,9 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
         /// A rule of the user is being asked about a response, which is held and may fail in the meantime.
         case deciding(Source, broken: NetworkError?)
         /// The rest of an intermediate response is being read.
-        case draining(Source, Next, Copy?, discarded: Int)
+        indirect case draining(Source, Next, Copy?, discarded: Int)
         /// The headers of the final response arrived but may not be delivered yet, and the rest is held.
-        case answering(Source, Copy?, ResponseHead)
+        indirect case answering(Source, Copy?, ResponseHead)
         /// The headers were delivered, and the body follows.
         case delivering(Source, Copy?, count: Int64, isReading: Bool)
         case ended

@@ -110,18 +110,19 @@ public final class ExchangeSession: NetworkSession {
     /// Revalidates a stored response while it is being served, at most once at a time for each address.
     func revalidate(_ request: NetworkRequest, resource: String) {
         guard revalidating.withLock({ $0.insert(resource).inserted }) else { return }
-        let receiver = RevalidationReceiver { [weak self] in
+        // Only the cache uses the response.
+        let receiver = SilentReceiver { [weak self] in
             _ = self?.revalidating.withLock { $0.remove(resource) }
         }
         makeTask(with: request, receiver: receiver).resume()
     }
 }
 
-/// A receiver that ignores a response, because only the cache uses it.
-private final class RevalidationReceiver: NetworkReceiver {
+/// A receiver that ignores a response.
+final class SilentReceiver: NetworkReceiver {
     private let whenDone: @Sendable () -> Void
 
-    init(whenDone: @escaping @Sendable () -> Void) {
+    init(whenDone: @escaping @Sendable () -> Void = {}) {
         self.whenDone = whenDone
     }
 
@@ -182,31 +183,38 @@ public struct ExchangeConfiguration: Sendable {
 /// next request.
 package struct Hop: Sendable {
     package var method: String
-    package var address: WebAddress
+    package let address: WebAddress
     package var headers: HeaderFields
-    package var body: RequestBody
-    package var options: TransferOptions
     /// The user's own request, which needs no new checks while it is unchanged.
-    private var original: NetworkRequest?
+    private let original: NetworkRequest?
+    // The following two values are nil if they are those of the original.
+    @Boxed private var otherBody: RequestBody?
+    @Boxed private var otherOptions: TransferOptions?
+
+    package var body: RequestBody {
+        get { otherBody ?? original?.body ?? .none }
+        set { otherBody = newValue }
+    }
+
+    package var options: TransferOptions {
+        get { otherOptions ?? original?.options ?? .standard }
+        set { if newValue != options { otherOptions = newValue } }
+    }
 
     package init(
         method: String, address: WebAddress, headers: HeaderFields = [:], body: RequestBody = .none,
         options: TransferOptions = .standard
     ) {
-        self.method = method
-        self.address = address
-        self.headers = headers
-        self.body = body
-        self.options = options
+        (self.method, self.address, self.headers, original) = (method, address, headers, nil)
+        otherBody = body.isNone ? nil : body
+        otherOptions = options == .standard ? nil : options
     }
 
     /// Creates a hop from a request, or returns `nil` if the URL of the request cannot be parsed.
     package init?(_ request: NetworkRequest) {
         guard let address = WebAddress(of: request) else { return nil }
-        self.init(
-            method: request.method, address: address, headers: request.headers, body: request.body,
-            options: request.options)
-        original = request
+        self.address = address
+        (method, headers, original) = (request.method, request.headers, request)
     }
 
     /// Returns the same hop to another address.
@@ -216,7 +224,7 @@ package struct Hop: Sendable {
 
     /// Returns a checked request with these headers.
     package func request(headers: HeaderFields) throws(NetworkError) -> NetworkRequest {
-        if let original, original.options == options, original.headers == headers { return original }
+        if let original, otherBody == nil, otherOptions == nil, original.headers == headers { return original }
         guard let url = address.url else {
             throw NetworkError(
                 code: .invalidURL, phase: .checking,

@@ -10,7 +10,8 @@ extension ExchangeTask {
     func start(_ hop: Hop, proof: Proof?, isRedirect: Bool = false) {
         let prepared = PreparedHop(hop, proof: proof, session: session)
         let (step, failure): (Int?, RedirectFailure?) = state.withLock { state in
-            (state.machine.advance(), isRedirect ? state.redirects.follow(hop, cookies: prepared.cookies) : nil)
+            let step = state.machine.advance()
+            return (step, isRedirect ? state.detours?.redirects.follow(hop, cookies: prepared.cookies) : nil)
         }
         guard let step else { return }
         if let failure { return finish(error(failure.code, .awaitingResponse, failure.message)) }
@@ -137,7 +138,7 @@ enum RateTurn {
     /// The exchange is suspended, and calling the closure when it resumes asks the limit again.
     case postponed(@Sendable (ExchangeTask) -> Void)
     /// The session has the request, and has not yet asked whether to send it.
-    case sent(RateLimit.Token)
+    indirect case sent(RateLimit.Token)
 
     /// Leaves the queue of the limit, because the exchange ended.
     func end() {
@@ -214,14 +215,17 @@ extension ExchangeTask {
 final class PreparedHop: Sendable {
     let hop: Hop
     let headers: HeaderFields
-    /// The value of the `Cookie` header.
-    let cookies: String?
-    /// The proof that created the `Authorization` header.
-    let proof: Proof?
+    private let boxedProof: Box<Proof>?
     /// Whether the proof is sent without a challenge.
     let isProofFromMemory: Bool
     /// The `moment` of the cache when it was searched, so that the response does not restore later removals.
     let moment: CacheChanges.Moment?
+
+    /// The proof that created the `Authorization` header.
+    var proof: Proof? { boxedProof?.value }
+
+    /// The value of the `Cookie` header.
+    var cookies: String? { headers["Cookie"] }
 
     init(_ hop: Hop, proof: Proof?, session: ExchangeSession) {
         let configuration = session.configuration
@@ -243,15 +247,13 @@ final class PreparedHop: Sendable {
         }
         self.hop = hop
         self.headers = headers
-        cookies = headers["Cookie"]
-        self.proof = used
-        isProofFromMemory = isFromMemory
+        (boxedProof, isProofFromMemory) = (used.map { Box($0) }, isFromMemory)
         moment = nil
     }
 
     init(_ other: PreparedHop, since moment: CacheChanges.Moment) {
-        (hop, headers, cookies) = (other.hop, other.headers, other.cookies)
-        (proof, isProofFromMemory) = (other.proof, other.isProofFromMemory)
+        (hop, headers) = (other.hop, other.headers)
+        (boxedProof, isProofFromMemory) = (other.boxedProof, other.isProofFromMemory)
         self.moment = moment
     }
 

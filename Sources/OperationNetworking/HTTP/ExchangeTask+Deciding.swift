@@ -84,7 +84,7 @@ extension ExchangeTask {
         let prepared = source.prepared
         if let proof = prepared.proof, prepared.isProofFromMemory, head.status == 401 { session.forget(proof) }
         let (verdict, accepted) = state.withLock { state in
-            Self.verdict(&state, head, prepared, hasRule: configuration.challenges != nil)
+            Self.verdict(&state, head, prepared, configuration)
         }
         if let accepted { session.remember(accepted, acceptedBy: prepared.hop) }
         switch verdict {
@@ -105,11 +105,15 @@ extension ExchangeTask {
     }
 
     private static func verdict(
-        _ state: inout State, _ head: ResponseHead, _ prepared: PreparedHop, hasRule: Bool
+        _ state: inout State, _ head: ResponseHead, _ prepared: PreparedHop, _ configuration: ExchangeConfiguration
     ) -> (Verdict, Proof?) {
         var accepted: Proof?
-        if hasRule {
-            let action = state.challenges.receive(
+        let maximumTries = configuration.challenges?.maximumTries ?? 0
+        var detours = state.detours ?? (.init(policy: configuration.redirects), .init(maximumTries: maximumTries))
+        // Only these responses change the machines.
+        defer { if head.status == 401 || (300..<400).contains(head.status) { state.detours = detours } }
+        if configuration.challenges != nil {
+            let action = detours.challenges.receive(
                 head, to: prepared.hop, proof: prepared.proof, isFromMemory: prepared.isProofFromMemory,
                 clientNonce: newNonce())
             switch action {
@@ -119,7 +123,7 @@ extension ExchangeTask {
             case .ask(let questions): return (.askForCredential(questions), nil)
             }
         }
-        switch state.redirects.receive(head, to: prepared.hop, cookies: prepared.cookies) {
+        switch detours.redirects.receive(head, to: prepared.hop, cookies: prepared.cookies) {
         case .deliver: return (.deliver, accepted)
         case .follow(let hop): return (.next(.redirect(hop)), accepted)
         case .ask(let proposal, let hop): return (.askForRedirect(proposal, hop), accepted)
@@ -182,7 +186,8 @@ extension ExchangeTask {
             let credential = await rule(question)
             let found: NextStep? = state.withLock { state in
                 guard let source = state.machine.beingDecided(step),
-                    let proof = state.challenges.take(credential, for: question, clientNonce: Self.newNonce())
+                    let proof = state.detours?.challenges.take(
+                        credential, for: question, clientNonce: Self.newNonce())
                 else { return nil }
                 return .proof(source.prepared.hop, proof)
             }

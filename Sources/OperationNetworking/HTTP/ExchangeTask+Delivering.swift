@@ -23,7 +23,8 @@ extension ExchangeTask {
             tee?.end(isComplete: false)
             finish(error)
         case .deliverHead(let after):
-            calls.make { [self] in $0.task(self, didReceive: head) }
+            @Sendable func call(_ receiver: any NetworkReceiver) { receiver.task(self, didReceive: head) }
+            if !calls.makeNow(call) { calls.make(call) }
             if case .release = after { release(.decision) }
         case .deliverKept(let broken):
             deliverKeptHead()
@@ -127,7 +128,8 @@ extension ExchangeTask {
             let forwards = state.machine.forwards(step)
             return (forwards, !forwards && state.machine.isDraining(step) ? state.watcher : nil)
         }
-        if forwards { calls.make { [self] in $0.task(self, didCollect: metrics) } }
+        @Sendable func call(_ receiver: any NetworkReceiver) { receiver.task(self, didCollect: metrics) }
+        if forwards, !calls.makeNow(call) { calls.make(call) }
         watcher?.measured(metrics)
     }
 
@@ -195,16 +197,17 @@ extension ExchangeTask {
 /// The flight is a class, because the state machine of the exchange copies it with each event.
 final class Flight: Sendable {
     let prepared: PreparedHop
-    let task: any NetworkTask
     let orderTarget: PauseOrderTarget
     /// The date at which the request was sent.
     let sent: Date
+    private let boxedVariant: Box<CacheMetadata.Variant>?
+
+    var task: any NetworkTask { orderTarget.task }
     /// The stored response that the request revalidates.
-    let kept: CacheMetadata.Variant?
+    var kept: CacheMetadata.Variant? { boxedVariant?.value }
 
     init(_ prepared: PreparedHop, _ task: any NetworkTask, sent: Date, kept: CacheMetadata.Variant?) {
-        (self.prepared, self.task, self.sent, self.kept) = (prepared, task, sent, kept)
-        orderTarget = PauseOrderTarget(task)
+        (self.prepared, self.sent, orderTarget, boxedVariant) = (prepared, sent, .init(task), kept.map { Box($0) })
     }
 }
 

@@ -10,11 +10,11 @@ import OperationCore
 final class ExchangeTask: OrderedTask {
     struct State {
         var machine = ExchangeMachine<ResponseSource, NextStep, CacheTee>()
-        var redirects: RedirectMachine
-        var challenges: ChallengeMachine
-        var timer: (any OperationTimer)?
+        /// The redirects and challenges so far, or nil if there were none.
+        @Boxed var detours: (redirects: RedirectMachine, challenges: ChallengeMachine)?
+        @Boxed var timer: (any OperationTimer)?
         /// The timer that cancels an intermediate response whose body takes too long.
-        var drainTimer: (any OperationTimer)?
+        @Boxed var drainTimer: (any OperationTimer)?
         var question: Task<Void, Never>?
         /// The last request that was handed to the session.
         var sent: NetworkRequest?
@@ -23,7 +23,7 @@ final class ExchangeTask: OrderedTask {
         /// The number of the last wait for a rate limit.
         var turnNumber = 0
         /// The observer of each request, or `nil` if there is none or the exchange ended.
-        var watcher: (any HopWatcher)?
+        @Boxed var watcher: (any HopWatcher)?
     }
 
     let session: ExchangeSession
@@ -37,12 +37,7 @@ final class ExchangeTask: OrderedTask {
         self.session = session
         first = request
         calls = ReceiverCalls(receiver)
-        let configuration = session.configuration
-        state = Locked(
-            State(
-                redirects: RedirectMachine(policy: configuration.redirects),
-                challenges: ChallengeMachine(maximumTries: configuration.challenges?.maximumTries ?? 0),
-                watcher: HopObserverReceiver.watcher(behind: receiver)))
+        state = Locked(State(watcher: HopObserverReceiver.watcher(behind: receiver)))
     }
 
     deinit {
@@ -146,34 +141,28 @@ extension ExchangeTask {
     ///   - isAbrupt: Whether the end comes from outside, such as from a cancellation. Calls to the receiver that wait
     ///     are dropped. The end is reported on another thread, because the caller may be inside a call of the receiver.
     func finish(_ error: NetworkError?, isAbrupt: Bool = false) {
-        var watcher: (any HopWatcher)?
-        // The error may hold an object of the user, which must not be released under the lock.
-        var broken: NetworkError?
-        var turn: RateTurn?
-        let (left, timers, question) = state.withLock { state in
-            broken = state.machine.broken
+        let (left, old) = state.withLock { state in
+            let old = state
             let left = state.machine.finish()
-            guard left != nil else { return (left, [(any OperationTimer)?](), nil as Task<Void, Never>?) }
-            swap(&turn, &state.turn)
-            swap(&watcher, &state.watcher)
-            let timers = [exchange(&state.timer, with: nil), exchange(&state.drainTimer, with: nil)]
-            return (left, timers, exchange(&state.question, with: nil))
+            if left != nil { (state.turn, state.watcher, state.question) = (nil, nil, nil) }
+            if left != nil { (state.timer, state.drainTimer) = (nil, nil) }
+            return (left, old)
         }
-        withExtendedLifetime(broken) {}
+        // The old state may hold objects of the user, such as an error, which must not be released under the lock.
+        defer { withExtendedLifetime(old) {} }
         guard let left else { return }
-        turn?.end()
+        old.turn?.end()
         // The operation waited for this token, but no request used it.
         first.ratePass?.takeToken()?.giveBack()
         if isAbrupt { calls.dropRest() }
-        for timer in timers { timer?.cancel() }
-        question?.cancel()
+        old.timer?.cancel()
+        old.drainTimer?.cancel()
+        old.question?.cancel()
         close(left, isComplete: error == nil)
         var error = error
         if left.wasAnswered { error?.isUnsent = false }
-        let notify: @Sendable () -> Void = { [self, error] in
-            calls.end { $0.task(self, didEndWith: error) }
-        }
-        if isAbrupt { DispatchQueue.global().async(execute: notify) } else { notify() }
+        let call: ReceiverCalls.Call = { [self, error] in $0.task(self, didEndWith: error) }
+        if isAbrupt { DispatchQueue.global().async { self.calls.end(call) } } else { calls.end(call) }
     }
 
     private func close(_ left: ExchangeMachine<ResponseSource, NextStep, CacheTee>.Left, isComplete: Bool) {

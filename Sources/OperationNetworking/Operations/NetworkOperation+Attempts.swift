@@ -122,18 +122,18 @@ extension NetworkOperation: AttemptHost {
             && settings.withLock { $0.validators.isEmpty && $0.emptyResult == nil && $0.rules.decodeError == nil }
     }
 
-    package func evaluate(_ answer: ReceivedResponse) throws -> @Sendable () -> Void {
+    package func evaluate(_ answer: ReceivedResponse) throws -> Work {
         try BodyWait.within(self, isHook: true) { try checkAndEvaluate(answer) }
     }
 
-    private func checkAndEvaluate(_ answer: ReceivedResponse) throws -> @Sendable () -> Void {
+    private func checkAndEvaluate(_ answer: ReceivedResponse) throws -> Work {
         let (rules, validators, mayBeEmpty) = settings.withLock { ($0.rules, $0.validators, $0.emptyResult != nil) }
         try rules.check(answer)
         if mayBeEmpty, let emptyResult,
             !answer.mayHaveBody || networkAttempts.receivedCount == 0 && answer.collector.mayBeEmpty
         {
             let result = emptyResult()
-            return { [self] in finish(withResult: result) }
+            return Work { [self] in finish(withResult: result) }
         }
         guard let collector = answer.collector as? ResponseCollector<TaskResult> else {
             throw NetworkError(
@@ -141,21 +141,21 @@ extension NetworkOperation: AttemptHost {
                 message: "The collector does not produce a value of type \(TaskResult.self).")
         }
         let taken = try collector.finish()
-        let kept = NetworkOperationOptions.Taken(taken)
+        let kept = Box(taken)
         settings.withLock { $0.taken = kept }
         for validator in validators {
-            if let rule = (validator as? NetworkOperationOptions.Kept<ResponseRule>)?.closure {
+            if let rule = (validator as? Box<ResponseRule>)?.value {
                 try Self.check { try rule(NetworkResponse(body: taken, head: answer.head)) }
             }
-            guard let rule = (validator as? NetworkOperationOptions.Kept<Rule>)?.closure else { continue }
+            guard let rule = (validator as? Box<Rule>)?.value else { continue }
             let response = try answer.needResponse()
             try Self.check { try rule(taken, response) }
         }
         let result = try evaluate(result: taken, head: answer.head)
         guard let file = (collector as? any TemporaryFileHolder)?.temporaryFile else {
-            return { [self] in finish(withResult: result) }
+            return Work { [self] in finish(withResult: result) }
         }
-        return { [self] in
+        return Work { [self] in
             guard file.isNamed(by: result) else {
                 // The receiver of the result finds that the file is gone.
                 file.remove()

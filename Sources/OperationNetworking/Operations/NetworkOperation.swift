@@ -516,7 +516,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///   closure on any thread.
     @discardableResult
     public final func validate(_ rule: @escaping @Sendable (TaskResult, HTTPURLResponse) throws -> Void) -> Self {
-        let kept = NetworkOperationOptions.Kept<Rule>(rule)
+        let kept = Box<Rule>(rule)
         settings.withLock { $0.validators.append(kept) }
         releaseRulesIfEnded()
         return self
@@ -531,7 +531,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///   closure on any thread.
     @discardableResult
     public final func validate(_ rule: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> Void) -> Self {
-        let kept = NetworkOperationOptions.Kept<ResponseRule>(rule)
+        let kept = Box<ResponseRule>(rule)
         settings.withLock { $0.validators.append(kept) }
         releaseRulesIfEnded()
         return self
@@ -545,9 +545,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// The operation can call the closure on any thread.
     public final var emptyResult: (@Sendable () -> ResultType)? {
-        get { (settings.withLock { $0.emptyResult } as? NetworkOperationOptions.Kept<EmptyResult>)?.closure }
+        get { (settings.withLock { $0.emptyResult } as? Box<EmptyResult>)?.value }
         set {
-            var kept: (any AnyObject & Sendable)? = newValue.map { NetworkOperationOptions.Kept<EmptyResult>($0) }
+            var kept: (any AnyObject & Sendable)? = newValue.map { Box<EmptyResult>($0) }
             settings.withLock { swap(&$0.emptyResult, &kept) }
             releaseRulesIfEnded()
         }
@@ -578,7 +578,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// If the value is the URL of a temporary file, the file exists only if the evaluator returned this URL and did not
     /// move the file.
     public final var taskResult: TaskResult? {
-        (settings.withLock { $0.taken } as? NetworkOperationOptions.Taken<TaskResult>)?.result
+        (settings.withLock { $0.taken } as? Box<TaskResult>)?.value
     }
 
     // The body.
@@ -651,10 +651,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// The outcome, for the observers.
     private func ending(received: Int64) -> AttemptStep {
-        switch outcome {
-        case .success, nil: .ended(.success, nil, nil, received: received)
-        case .failure(let error): .ended(.failure, error, nil, received: received)
-        case .cancelled(let cause): .ended(.cancelled, nil, cause, received: received)
-        }
+        let (error, cause) = (outcome?.error, outcome?.cancellationCause)
+        return .ended(
+            error != nil ? .failure : cause != nil ? .cancelled : .success, error, cause, received: received)
     }
 }

@@ -11,27 +11,8 @@ import OperationCore
 /// The configuration of a network operation, and the result of its task.
 ///
 /// The struct does not depend on the generic types of the operation, because each access would look up their metadata
-/// (decision 0005). Closures that depend on these types are stored in boxes.
+/// (decision 0005). A value that depends on these types is stored in a ``Box``.
 struct NetworkOperationOptions: Sendable {
-    /// A closure in a box.
-    final class Kept<Closure: Sendable>: Sendable {
-        let closure: Closure
-
-        init(_ closure: Closure) {
-            self.closure = closure
-        }
-    }
-
-    /// The result of a task, in a box.
-    final class Taken<Result>: @unchecked Sendable {
-        // Sendable: it is passed to the code that reads it, and never changed.
-        let result: Result
-
-        init(_ result: Result) {
-            self.result = result
-        }
-    }
-
     /// The settings that the requests of a service share.
     final class Service: Sendable {
         let origin: RequestOrigin?
@@ -78,7 +59,7 @@ struct NetworkOperationOptions: Sendable {
     /// A box with the complete result of the last attempt's task.
     var taken: (any AnyObject & Sendable)?
     /// The request of the attempt, as a hook returned it and as it was checked, until the task is created.
-    var prepared: Prepared?
+    @Boxed var prepared: Prepared?
 
     typealias Prepared = (foundation: URLRequest, request: NetworkRequest)
 }

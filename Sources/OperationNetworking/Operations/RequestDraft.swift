@@ -18,10 +18,16 @@ struct RequestDraft: Sendable {
     }
 
     var head: Head
-    var method = "GET"
-    var body = RequestBody.none
+    @Boxed private var upload: (method: String, body: RequestBody)?
     /// The options that were set on the operation, or nil if none were set.
-    var options: TransferOptions?
+    @Boxed var options: TransferOptions?
+
+    private var body: RequestBody { upload?.body ?? .none }
+
+    init(head: Head, method: String = "GET", body: RequestBody? = nil) {
+        self.head = head
+        upload = body.map { (method, $0) }
+    }
 
     /// Whether it is certain that the request has no body.
     var sendsNoBody: Bool {
@@ -36,7 +42,7 @@ struct RequestDraft: Sendable {
     func request() throws(NetworkError) -> NetworkRequest? {
         switch head {
         case .none: return nil
-        case .url(let url): return try NetworkRequest(method, url: url, body: body)
+        case .url(let url): return try NetworkRequest(upload?.method ?? "GET", url: url, body: body)
         case .checked(let request): return body.isNone ? request : try request.with(body: body)
         case .foundation(var request):
             // The operation has another body.

@@ -90,7 +90,7 @@ final class ProgressReporter: Sendable {
     }
 
     fileprivate struct State {
-        var listeners = Listeners()
+        @Boxed private var given: Listeners?
         var upload = ProgressTrack()
         var download = ProgressTrack()
         /// Whether a block is enqueued on the callback queue, or is about to be.
@@ -104,6 +104,14 @@ final class ProgressReporter: Sendable {
         var hasReleasedHandlers = false
         /// The reporter of the main actor.
         var main: ProgressReporter?
+
+        /// The listeners, most of which are set before the start.
+        var listeners: Listeners {
+            get { given ?? Listeners() }
+            set { given = newValue }
+        }
+
+        var hasListeners: Bool { given?.isAny ?? false }
     }
 
     private let state: Locked<State>
@@ -142,7 +150,7 @@ final class ProgressReporter: Sendable {
     func releaseHandlers(on queue: () -> DispatchQueue) {
         guard
             state.withLock({ state in
-                if state.listeners.upload != nil || state.listeners.download != nil { return true }
+                if state.hasListeners, state.listeners.upload != nil || state.listeners.download != nil { return true }
                 state.hasReleasedHandlers = true
                 return false
             })
@@ -212,7 +220,7 @@ final class ProgressReporter: Sendable {
     }
 
     /// A Boolean value that indicates whether a delegate or callbacks of the main actor are notified of the end.
-    var hasListenersOfEnd: Bool { state.withLock { $0.listeners.hasDelegate || $0.main != nil } }
+    var hasListenersOfEnd: Bool { state.withLock { $0.hasListeners || $0.main != nil } }
 
     /// Returns the listeners to notify of the end, and each delegate only once.
     func takeListenersOfEnd() -> (
@@ -234,7 +242,7 @@ final class ProgressReporter: Sendable {
         schedule(for: operation, isLast: true) { state in
             state.download.complete()
             state.isLast = true
-            state.owesFinish = state.listeners.foundation != nil
+            state.owesFinish = state.hasListeners && state.listeners.foundation != nil
         }
     }
 
@@ -247,7 +255,7 @@ final class ProgressReporter: Sendable {
     ) {
         let (mayNotify, main) = state.withLock { state in
             change(&state)
-            return ((isLast || !state.turn.isRunning) && state.listeners.isAny, state.main)
+            return ((isLast || !state.turn.isRunning) && state.hasListeners, state.main)
         }
         main?.schedule(for: operation, isLast: isLast, change)
         guard mayNotify else { return }
@@ -275,11 +283,8 @@ final class ProgressReporter: Sendable {
             guard let report = state.withLock({ $0.begin(at: now) }) else { return }
             notify(report, of: operation)
             let then = operation.clock.now
-            switch state.withLock({ $0.end(at: then) }) {
-            case .nothing: return
-            case .now: continue
-            case .later: return takeTurn(for: operation)
-            }
+            guard let isNow = state.withLock({ $0.end(at: then) }) else { return }
+            if !isNow { return takeTurn(for: operation) }
         }
     }
 
@@ -307,9 +312,6 @@ final class ProgressReporter: Sendable {
         let download: TransferProgress?
         let isComplete: Bool
     }
-
-    /// The time of the next report.
-    fileprivate enum Next { case nothing, now, later }
 }
 
 extension ProgressReporter.State {
@@ -327,14 +329,12 @@ extension ProgressReporter.State {
             listeners: listeners, upload: reports.upload, download: reports.download, isComplete: isLast)
     }
 
-    /// Ends a report.
-    fileprivate mutating func end(at now: OperationInstant) -> ProgressReporter.Next {
+    /// Ends a report, and returns whether the next one is due now or later, or nil if there is none.
+    fileprivate mutating func end(at now: OperationInstant) -> Bool? {
         notifying.stop()
-        guard hasReport(at: now) else {
-            turn.stop()
-            return .nothing
-        }
-        return isLast ? .now : .later
+        if hasReport(at: now) { return isLast }
+        turn.stop()
+        return nil
     }
 
     fileprivate func hasReport(at now: OperationInstant) -> Bool {
@@ -358,9 +358,7 @@ extension ProgressReporter.State {
 struct ProgressTrack: Sendable {
     private(set) var count: Int64 = 0
     private(set) var total: Int64?
-    private var reported: Int64 = 0
-    private var reportedTotal: Int64?
-    private var reportedAt: OperationInstant?
+    @Boxed private var report: (count: Int64, total: Int64?, time: OperationInstant)?
 
     var progress: TransferProgress { TransferProgress(completedBytes: count, totalBytes: total) }
 
@@ -386,15 +384,14 @@ struct ProgressTrack: Sendable {
 
     /// Returns the progress if it should be reported now.
     mutating func report(_ pacing: ProgressPacing, isLast: Bool, now: OperationInstant) -> TransferProgress? {
-        guard count > reported || (isLast && count > 0 && total != reportedTotal) else { return nil }
+        let (last, reported) = (report, report?.count ?? 0)
+        guard count > reported || (isLast && count > 0 && total != last?.total) else { return nil }
         if !isLast {
             let step = pacing.smallestStep > 1 ? max(pacing.smallestStep, (total ?? 0) / 100) : 1
             guard reported == 0 || count - reported >= step || count == total else { return nil }
-            if let reportedAt, pacing.interval > .zero, reportedAt.duration(to: now) < pacing.interval { return nil }
+            if let last, pacing.interval > .zero, last.time.duration(to: now) < pacing.interval { return nil }
         }
-        reported = count
-        reportedTotal = total
-        reportedAt = now
+        report = (count, total, now)
         return progress
     }
 }

@@ -32,7 +32,7 @@ package final class EvaluationPool: ThreadOwner {
     private static let watchInterval = DispatchTimeInterval.milliseconds(10)
 
     private struct State {
-        var waiting = Fifo<@Sendable () -> Void>()
+        var waiting = Fifo<Work>()
         var threads = 0
         /// The number of threads that wait for an operation.
         var resting = 0
@@ -82,7 +82,7 @@ package final class EvaluationPool: ThreadOwner {
     private func add(_ evaluation: @escaping @Sendable () -> Void, mayDefer: Bool) -> Bool {
         let now = DispatchTime.now().uptimeNanoseconds
         let (threads, takesThread, watches) = state.withLock { state in
-            state.waiting.append(evaluation)
+            state.waiting.append(Work(evaluation))
             if mayDefer, state.active == 0, state.waiting.count < Self.fewest { return (0, false, false) }
             let takesThread = state.takesThread(at: now, width: width)
             // Timers are expensive, so this check replaces them as long as evaluations are added.
@@ -115,11 +115,11 @@ package final class EvaluationPool: ThreadOwner {
 
     private func takeAll() {
         BorrowedThread.run(by: self) {
-            while let evaluation = next() { autoreleasepool { evaluation() } }
+            while let evaluation = next() { autoreleasepool { evaluation.perform() } }
         }
     }
 
-    private func next() -> (@Sendable () -> Void)? {
+    private func next() -> Work? {
         state.withLock { state in
             if let next = state.waiting.popFirst() {
                 state.begun += 1

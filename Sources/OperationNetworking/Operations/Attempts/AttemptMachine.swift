@@ -62,7 +62,7 @@ package struct AttemptMachine: Sendable, Equatable {
         /// Rest, and report when the time has passed.
         case wait(Duration)
         /// Rest until a policy lets the operation continue.
-        case rest(WaitReason)
+        indirect case rest(WaitReason)
         /// Get a slot again.
         case takeSlot
         /// Set the outcome of the operation.
@@ -319,6 +319,11 @@ package struct AttemptHistory: Sendable {
 
     package init() {}
 
+    /// Creates the history of an operation whose first attempt began at a given time.
+    init(began: OperationInstant?) {
+        if let began { begin(1, now: began, isSuspended: false) }
+    }
+
     /// Records that the preparation of an attempt begins, possibly for a second time.
     package mutating func begin(_ number: Int, now: OperationInstant, isSuspended: Bool) {
         if firstBegan == nil { (firstBegan, counted) = (now, now) }
@@ -407,18 +412,4 @@ extension NetworkAttempts {
 
     /// Returns the time that the attempts have taken so far.
     func elapsed(at now: OperationInstant) -> Duration { state.withLock { $0.history.elapsed(at: now) } }
-
-    /// Records that the preparation of an attempt begins.
-    func beginHistory(_ number: Int, _ host: any AttemptHost) {
-        guard state.withLock({ $0.policies?.mayTryAgain == true }) else { return }
-        let now = host.clock.now
-        state.withLock { $0.history.begin(number, now: now, isSuspended: $0.machine.isSuspended) }
-    }
-
-    /// Records that the operation was suspended or resumed.
-    func historyMayContinue(_ mayContinue: Bool) {
-        guard let (host, _) = running(), state.withLock({ $0.policies?.mayTryAgain == true }) else { return }
-        let now = host.clock.now
-        state.withLock { $0.history.suspend(!mayContinue, now: now) }
-    }
 }

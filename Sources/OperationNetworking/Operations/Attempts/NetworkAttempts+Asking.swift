@@ -131,7 +131,7 @@ extension NetworkAttempts {
 
     private func refuse(_ error: NetworkError, _ round: Int) {
         let (isHeldOrPaused, number) = state.withLock { ($0.machine.isHeldOrPaused, $0.machine.attempt) }
-        let (action, isFirst) = refused(error, round)
+        let (action, isFirst) = keep(error) { $0.refused(round) }
         if isHeldOrPaused {
             // The thread that ends the waits of many operations must run no user code.
             performElsewhere(action) { if isFirst { self.reportFailure(number) } }
@@ -139,26 +139,6 @@ extension NetworkAttempts {
             if isFirst { reportFailure(number) }
             perform(action)
         }
-    }
-
-    private func refused(
-        _ error: NetworkError, _ round: Int
-    ) -> (action: AttemptMachine.Action, isFirst: Bool) {
-        var timer: (any OperationTimer)?
-        var left: NetworkError?
-        let result = state.withLock { state in
-            let before = state.machine.phase
-            let action = state.machine.refused(round)
-            let isFirst = state.machine.phase == .deciding && before != .deciding
-            if isFirst {
-                left = exchange(&state.error, with: error.completed(request: state.presentRequest, head: nil))
-                timer = state.stopTime()
-            }
-            return (action, isFirst)
-        }
-        withExtendedLifetime(left) {}
-        timer?.cancel()
-        return result
     }
 
     // After an attempt failed.
@@ -206,7 +186,8 @@ extension NetworkAttempts {
             guard state.machine.awaitsDecision(report.number) else { return nil }
             state.history.record(report.number, report.error, answer.decision, now: now)
             if let error = answer.error { left = exchange(&state.error, with: error) }
-            if answer.decision == .fail { state.error?.attempts = state.history.records }
+            let records = state.history.records
+            if answer.decision == .fail { state.error?.attempts = records }
             return state.machine.decided(answer.decision, report.number)
         }
         withExtendedLifetime(left) {}

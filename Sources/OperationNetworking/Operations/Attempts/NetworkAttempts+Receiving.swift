@@ -126,11 +126,9 @@ extension NetworkAttempts {
 
     /// Records that the response is complete, so that the attempt can no longer exceed its time limit.
     private func transferred(_ number: Int) -> AttemptMachine.Action {
-        var timer: (any OperationTimer)?
-        let action = state.withLock { state in
-            guard state.machine.acceptsEvents(number) else { return AttemptMachine.Action.none }
-            timer = state.stopTime()
-            return state.machine.transferred(number)
+        let (action, timer): (AttemptMachine.Action, (any OperationTimer)?) = state.withLock { state in
+            guard state.machine.acceptsEvents(number) else { return (.none, nil) }
+            return (state.machine.transferred(number), state.stopTime())
         }
         timer?.cancel()
         return action
@@ -145,12 +143,12 @@ extension NetworkAttempts {
     }
 
     func collected(_ metrics: TransferMetrics, _ number: Int) {
-        let (observation, host): ((any AttemptObservation)?, (any AttemptHost)?) = state.withLock { state in
-            guard state.machine.acceptsEvents(number) else { return (nil, nil) }
+        let host: (any AttemptHost)? = state.withLock { state in
+            guard state.machine.acceptsEvents(number) else { return nil }
             state.metrics = metrics
-            return (state.observation, state.observation == nil ? nil : state.host)
+            return state.host
         }
-        if let observation, let host { observation.record(.measured(metrics), number, by: host) }
+        if let host { record(.measured(metrics), number, host) }
     }
 }
 
@@ -174,10 +172,10 @@ package final class AttemptReceiver: NetworkReceiver {
     /// Whether the session reports each request, and with it the end of its body.
     private let hasHops = Atomic(false)
 
-    init(_ attempts: NetworkAttempts, _ number: Int, isObserved: Bool) {
+    init(_ attempts: NetworkAttempts, _ number: Int) {
         self.attempts = Locked(attempts)
         self.number = number
-        self.isObserved = isObserved
+        isObserved = attempts.isObserved.load(ordering: .relaxed)
     }
 
     /// Ends the attempt, so that later events are ignored.
@@ -275,7 +273,7 @@ package protocol AttemptHost: AnyNetworkOperation {
     /// Whether the evaluation runs no code of the user except the decoding initializers of the result type.
     var evaluatesBriefly: Bool { get }
     /// Creates the result, and returns a closure that passes it to the operation.
-    func evaluate(_ answer: ReceivedResponse) throws -> @Sendable () -> Void
+    func evaluate(_ answer: ReceivedResponse) throws -> Work
     /// The unchanged result of the last task.
     var anyTaskResult: Any? { get }
     /// The outcome, with its result as a value of any type.

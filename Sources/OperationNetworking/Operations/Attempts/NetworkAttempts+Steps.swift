@@ -14,8 +14,7 @@ extension NetworkAttempts {
         guard let (host, number) = running() else { return .none }
         record(.begins, number, host)
         forgetLastAttempt()
-        beginHistory(number, host)
-        beginTime(number, host)
+        if let policies { begin(policies, number, host) }
         addRateLimitGate(of: host)
         do {
             let request = try withKey(try changed(host.requestOfAttempt()))
@@ -58,11 +57,10 @@ extension NetworkAttempts {
 
     private func forgetLastAttempt() {
         // These may hold user objects, so they are released without holding the lock.
-        var (task, collector): ((any NetworkTask)?, (any AnyResponseCollector)?)
+        var collector: (any AnyResponseCollector)?
         var (orderTarget, receiver): (PauseOrderTarget?, AttemptReceiver?)
         var (draft, error): (NetworkRequest?, NetworkError?)
         state.withLock { state in
-            swap(&task, &state.task)
             swap(&orderTarget, &state.orderTarget)
             swap(&collector, &state.collector)
             swap(&draft, &state.draft)
@@ -75,7 +73,7 @@ extension NetworkAttempts {
             (state.received, state.saved) = (0, nil)
         }
         receiver?.detach()
-        withExtendedLifetime((task, orderTarget, collector, draft, error)) {}
+        withExtendedLifetime((orderTarget, collector, draft, error)) {}
     }
 
     private func adapt(_ request: NetworkRequest, _ host: any AttemptHost, _ number: Int) {
@@ -115,13 +113,26 @@ extension NetworkAttempts {
     }
 
     func createTask() -> AttemptMachine.Action {
-        let (creation, isObserved, instead) = takeCreation()
+        var instead = AttemptMachine.Action.none
+        // There is nothing to create if the attempt is over, if another thread creates the task, or if the request must
+        // be created again. Since the request was ready, the attempt may have exceeded its time limit, and the next one
+        // may be at the same step.
+        let creation: (any AttemptHost, Int, NetworkRequest)? = state.withLock { state in
+            let number = state.machine.attempt
+            guard state.machine.phase == .creating, state.lastCreation != number, let host = state.host,
+                let request = state.request
+            else { return nil }
+            instead = state.machine.creation()
+            guard instead == .createTask else { return nil }
+            state.lastCreation = number
+            return (host, number, request)
+        }
         guard let (host, number, request) = creation else { return instead }
         // This precedes the task, because a hook may resume the task.
         if let length = request.body.length { reporter.record(.upload, nil, of: length, for: host) }
         if let refusal = refusal(of: request, number, host) { return failed(refusal, .waiting, number) }
         record(.sends(request), number, host)
-        let receiver = AttemptReceiver(self, number, isObserved: isObserved)
+        let receiver = AttemptReceiver(self, number)
         do {
             let task = try host.makeTask(isForRefresh ? request.ahead : request, receiver)
             request.ratePass?.markSent()
@@ -129,7 +140,7 @@ extension NetworkAttempts {
             let (action, isOver) = state.withLock { state in
                 // An attempt that failed in the meantime needs no task, even if the failure is still being reported.
                 let isOver = !state.machine.needsTask(number) || state.error != nil
-                if !isOver { (state.task, state.orderTarget, state.receiver) = (task, orderTarget, receiver) }
+                if !isOver { (state.orderTarget, state.receiver) = (orderTarget, receiver) }
                 return (state.machine.created(number), isOver)
             }
             // The attempt is over, so the task is not resumed, and its end is not reported.
@@ -141,26 +152,6 @@ extension NetworkAttempts {
         } catch {
             receiver.detach()
             return failed(error, .waiting, number)
-        }
-    }
-
-    /// Returns the values for the task of the current attempt.
-    ///
-    /// The creation is nil if the attempt is over, if another thread creates the task, or if the request must be
-    /// created again. Since the request was ready, the attempt may have exceeded its time limit, and the next one may
-    /// be at the same step.
-    private func takeCreation() -> (
-        creation: (any AttemptHost, Int, NetworkRequest)?, isObserved: Bool, instead: AttemptMachine.Action
-    ) {
-        state.withLock { state in
-            let number = state.machine.attempt
-            guard state.machine.phase == .creating, state.lastCreation != number, let host = state.host,
-                let request = state.request
-            else { return (nil, false, .none) }
-            let action = state.machine.creation()
-            guard action == .createTask else { return (nil, false, action) }
-            state.lastCreation = number
-            return ((host, number, request), state.observation != nil, .none)
         }
     }
 
@@ -245,7 +236,7 @@ extension NetworkAttempts {
     }
 
     func conclude() -> AttemptMachine.Action {
-        var conclusion: (@Sendable () -> Void)?
+        var conclusion: Work?
         let (host, error): ((any AttemptHost)?, NetworkError?) = state.withLock { state in
             guard state.machine.phase == .concluding else { return (nil, nil) }
             swap(&conclusion, &state.conclusion)
@@ -253,11 +244,11 @@ extension NetworkAttempts {
         }
         guard let host, !host.isCancelled else {
             // A collector whose result is not needed is released, and a temporary file with it.
-            if conclusion != nil { dropCollector() }
+            if conclusion != nil { state.release { exchange(&$0.collector, with: nil) } }
             return .none
         }
         if let conclusion {
-            conclusion()
+            conclusion.perform()
         } else if let error {
             if error.code == .cancelled {
                 host.cancelIfUndecided(because: .networkTaskCancelled)
@@ -266,12 +257,6 @@ extension NetworkAttempts {
             }
         }
         return .none
-    }
-
-    private func dropCollector() {
-        var collector: (any AnyResponseCollector)?
-        state.withLock { swap(&collector, &$0.collector) }
-        withExtendedLifetime(collector) {}
     }
 
     /// Stops and releases everything that is in progress, because the operation has its outcome.
@@ -292,9 +277,8 @@ extension NetworkAttempts {
             swap(&left.offlineHandler, &state.offlineHandler)
             swap(&left.changes, &state.changes)
             state.time.stop()
-            (left.policies, left.observation) = (state.policies, state.observation)
-            left.received = state.received
-            left.task = wasConcluding ? nil : state.task
+            (left.policies, left.observation, left.received) = (state.policies, state.observation, state.received)
+            left.orderTarget = wasConcluding ? nil : state.orderTarget
             // A collector whose result is not needed is released, and a temporary file with it.
             if !wasConcluding || state.error != nil || left.conclusion != nil {
                 swap(&left.collector, &state.collector)

@@ -27,10 +27,9 @@ package final class NetworkAttempts: Sendable {
         var isDraining = false
         /// The last attempt whose task was about to be created.
         var lastCreation = 0
-        var task: (any NetworkTask)?
         /// The receiver of the task, as long as the attempt is not over.
         var receiver: AttemptReceiver?
-        /// The target of the orders that suspend and resume the task.
+        /// The task of the current attempt, as the target of the orders that suspend and resume it.
         var orderTarget: PauseOrderTarget?
         var adaptation: Task<Void, Never>?
         var head: ResponseHead?
@@ -38,28 +37,48 @@ package final class NetworkAttempts: Sendable {
         var collector: (any AnyResponseCollector)?
         var received: Int64 = 0
         /// The size of the partial file, if the operation is a download.
-        var saved: Int64?
-        var metrics: TransferMetrics?
+        @Boxed var saved: Int64?
+        @Boxed var metrics: TransferMetrics?
         var error: NetworkError?
         /// Passes the result to the operation.
-        var conclusion: (@Sendable () -> Void)?
-        var timer: (any OperationTimer)?
-        var time = AttemptTime()
-        var timeout: (any OperationTimer)?
+        var conclusion: Work?
+        @Boxed var timer: (any OperationTimer)?
+        @Boxed private var limit: AttemptTime?
+        @Boxed var timeout: (any OperationTimer)?
         /// The policies of the operation, or nil if there were never any.
         var policies: AttemptPolicies?
         /// The policies that were set on the operation itself, including those that were set to nil.
         var explicitPolicies: ExplicitPolicies = []
-        var history = AttemptHistory()
+        /// The beginning of the first attempt, if a policy may start another attempt.
+        private var began: OperationInstant?
+        @Boxed private var laterHistory: AttemptHistory?
         /// The changes to each request, since the operation was run again with a change.
         var changes: [@Sendable (NetworkRequest) throws -> NetworkRequest] = []
         /// The receiver of the steps, if there is one.
-        var observation: (any AttemptObservation)?
-        var idempotencyKey: IdempotencyKey?
+        @Boxed var observation: (any AttemptObservation)?
+        @Boxed var idempotencyKey: IdempotencyKey?
         /// The key of the first request.
-        var firstKey: String?
-        var retryHandler: (@Sendable (RetryEvent) -> Void)?
-        var offlineHandler: (@Sendable () -> Void)?
+        @Boxed var firstKey: String?
+        @Boxed var retryHandler: (@Sendable (RetryEvent) -> Void)?
+        @Boxed var offlineHandler: (@Sendable () -> Void)?
+
+        var task: (any NetworkTask)? { orderTarget?.task }
+
+        var time: AttemptTime {
+            get { limit ?? AttemptTime() }
+            set { limit = newValue.isLimited ? newValue : nil }
+        }
+
+        /// Records that the preparation of an attempt begins.
+        mutating func beginHistory(_ number: Int, now: OperationInstant) {
+            guard began != nil || laterHistory != nil || machine.isSuspended else { return began = now }
+            history.begin(number, now: now, isSuspended: machine.isSuspended)
+        }
+
+        var history: AttemptHistory {
+            get { laterHistory ?? AttemptHistory(began: began) }
+            set { laterHistory = newValue }
+        }
 
         /// The request that the current attempt sent or would have sent.
         var presentRequest: NetworkRequest? { isPrepared ? request : draft }
@@ -70,8 +89,6 @@ package final class NetworkAttempts: Sendable {
     private let scope = RefreshScope.current
     /// Whether an observer receives the steps, which does not change after the start.
     let isObserved = Atomic(false)
-
-    init() {}
 
     var request: NetworkRequest? { state.withLock { $0.request } }
     var response: HTTPURLResponse? { head.flatMap(response(of:)) }
@@ -106,9 +123,16 @@ package final class NetworkAttempts: Sendable {
 
     func setSuspended(_ isSuspended: Bool) {
         let action = state.withLock { isSuspended ? $0.machine.suspend() : $0.machine.resume() }
-        if let (host, number) = running() { record(.suspended(isSuspended), number, host) }
-        historyMayContinue(!isSuspended)
-        timeMayRun(!isSuspended)
+        if let (host, number) = running() {
+            record(.suspended(isSuspended), number, host)
+            let now = host.clock.now
+            let isLimited = state.withLock { state in
+                if state.policies?.mayTryAgain == true { state.history.suspend(isSuspended, now: now) }
+                isSuspended ? state.time.suspend(now: now) : state.time.resume(now: now)
+                return state.time.isLimited
+            }
+            if isLimited { watchTime(number, host) }
+        }
         perform(action)
     }
 
@@ -136,11 +160,15 @@ package final class NetworkAttempts: Sendable {
     /// Evaluates the response on this thread if it may block, which the thread of a session may not.
     private func evaluateElsewhere() {
         let (host, count) = state.withLock { ($0.host, $0.received) }
-        if let host, count <= Self.mostBytesInTask, host.evaluatesBriefly, host.performInWaitingTask(evaluateInTask) {
-            return
+        let isBrief = count <= Self.mostBytesInTask && host?.evaluatesBriefly == true
+        @Sendable func evaluateNow() {
+            if isBrief, host?.workingTaskWait?.perform(evaluateInTask) == true { return }
+            if BorrowedThread.mayBlock { return perform(evaluate()) }
+            EvaluationPool.shared.run { self.perform(self.evaluate()) }
         }
-        if BorrowedThread.mayBlock { return perform(evaluate()) }
-        EvaluationPool.shared.run { self.perform(self.evaluate()) }
+        // A busy session ends several tasks one after another, and wakes the threads of their waiting tasks together.
+        let deferredWork = isBrief && host?.workingTaskWait != nil ? SessionDeferredWork.current : nil
+        if let deferredWork { deferredWork.deferWork(for: self, evaluateNow) } else { evaluateNow() }
     }
 
     /// Evaluates the response in the task that waits for the operation.
@@ -166,13 +194,23 @@ package final class NetworkAttempts: Sendable {
     func failed(
         _ error: any Error, _ phase: NetworkError.Phase, _ number: Int, isTransfer: Bool = false
     ) -> AttemptMachine.Action {
-        let error = NetworkError(error, phase: phase)
+        let (action, isFirst) = keep(NetworkError(error, phase: phase)) {
+            isTransfer ? $0.transferFailed(number) : $0.failed(number)
+        }
+        if isFirst { reportFailure(number) }
+        return action
+    }
+
+    /// Stores the error of an event, and returns whether the event is the first failure of its attempt.
+    func keep(
+        _ error: NetworkError, of event: (inout AttemptMachine) -> AttemptMachine.Action
+    ) -> (action: AttemptMachine.Action, isFirst: Bool) {
         var timer: (any OperationTimer)?
         // An error may hold a user's object, so it is released without holding the lock.
         var left: NetworkError?
-        let (action, isFirst) = state.withLock { state in
+        let result = state.withLock { state in
             let before = state.machine.phase
-            let action = isTransfer ? state.machine.transferFailed(number) : state.machine.failed(number)
+            let action = event(&state.machine)
             // A later failure of the same attempt contains less information than the first one.
             guard state.machine.phase == .deciding, before != .deciding else { return (action, false) }
             left = exchange(&state.error, with: error.completed(request: state.presentRequest, head: state.head))
@@ -181,8 +219,7 @@ package final class NetworkAttempts: Sendable {
         }
         withExtendedLifetime(left) {}
         timer?.cancel()
-        if isFirst { reportFailure(number) }
-        return action
+        return result
     }
 
     /// Reports that an attempt failed.
@@ -190,15 +227,10 @@ package final class NetworkAttempts: Sendable {
     /// The report precedes the decision, because a suspension may delay the decision. The thread that decides reports
     /// the failure too, and the second report is ignored.
     func reportFailure(_ number: Int) {
-        guard isObserved.load(ordering: .relaxed) else { return }
-        let (observation, host, error, count) = state.withLock { state in
-            let isObserved = state.observation != nil && state.machine.attempt == number
-            return (
-                state.observation, isObserved ? state.host : nil, isObserved ? state.error : nil, state.received
-            )
+        let (host, error, count) = state.withLock {
+            ($0.machine.attempt == number ? $0.host : nil, $0.error, $0.received)
         }
-        guard let observation, let host, let error else { return }
-        observation.record(.failed(error, count: count), number, by: host)
+        if let host, let error { record(.failed(error, count: count), number, host) }
     }
 }
 
@@ -271,8 +303,6 @@ extension NetworkAttempts {
 
 // The time limit of one attempt, on the operation's clock.
 extension NetworkAttempts {
-    private var attemptTimeout: Duration? { policies?.retry?.attemptTimeout }
-
     /// Stops the time limit, because the attempt is over or is waiting for something other than the server.
     ///
     /// The time limit starts from scratch with the next preparation.
@@ -280,15 +310,15 @@ extension NetworkAttempts {
         state.withLock { $0.stopTime() }?.cancel()
     }
 
-    /// Starts the time limit of the current attempt.
-    func beginTime(_ number: Int, _ host: any AttemptHost) {
-        guard let limit = attemptTimeout else { return }
-        let now = host.clock.now
+    /// Records the preparation of an attempt with policies, and starts its time limit.
+    func begin(_ policies: AttemptPolicies, _ number: Int, _ host: any AttemptHost) {
+        let (now, limit) = (host.clock.now, policies.retry?.attemptTimeout)
         state.withLock { state in
-            guard state.machine.attempt == number else { return }
+            if policies.mayTryAgain { state.beginHistory(number, now: now) }
+            guard let limit, state.machine.attempt == number else { return }
             state.time.begin(max(limit, .zero), now: now, isSuspended: state.machine.isSuspended)
         }
-        watchTime(number, host)
+        if limit != nil { watchTime(number, host) }
     }
 
     /// Limits the wait for the rest of a response that a policy refused.
@@ -307,14 +337,6 @@ extension NetworkAttempts {
 
     /// A new connection takes less time.
     private static let drainTime = Duration.seconds(2)
-
-    /// Pauses or continues the time limit when the operation is suspended or resumed.
-    func timeMayRun(_ mayRun: Bool) {
-        guard let (host, number) = running(), state.withLock({ $0.time.isLimited }) else { return }
-        let now = host.clock.now
-        state.withLock { mayRun ? $0.time.resume(now: now) : $0.time.suspend(now: now) }
-        watchTime(number, host)
-    }
 
     /// Schedules a timer for the end of the time limit, as far as it is known now.
     private func watchTime(_ number: Int, _ host: any AttemptHost) {

@@ -148,13 +148,6 @@ extension NetworkError {
             + "for the operation.")
 }
 
-/// A receiver that ignores everything.
-private final class SilentReceiver: NetworkReceiver {
-    func task(_ task: any NetworkTask, didReceive head: ResponseHead) {}
-    func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {}
-    func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {}
-}
-
 /// A `URLSessionTask` that a subclass created in the older form of the hook, and whose end its own code handles.
 ///
 /// Foundation counts suspensions, and orders to pause or resume a task may come twice. So the task is called only when

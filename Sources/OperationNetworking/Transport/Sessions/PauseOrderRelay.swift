@@ -9,7 +9,7 @@ import OperationCore
 /// applied the newest order. A thread also applies an order that is not new, because the thread that brought the order
 /// may not have applied it yet, and the caller relies on the pause.
 package final class PauseOrderRelay: Sendable {
-    private let task: any NetworkTask
+    fileprivate let task: any NetworkTask
     private let state = Locked(State())
 
     private struct State {
@@ -79,6 +79,13 @@ enum PauseOrderTarget: Sendable {
 
     init(_ task: any NetworkTask) {
         if let task = task as? any OrderedTask { self = .ordered(task) } else { self = .relayed(PauseOrderRelay(task)) }
+    }
+
+    var task: any NetworkTask {
+        switch self {
+        case .ordered(let task): task
+        case .relayed(let relay): relay.task
+        }
     }
 
     func pass(_ order: PauseOrder) {
