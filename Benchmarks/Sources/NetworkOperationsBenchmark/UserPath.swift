@@ -74,10 +74,10 @@ enum UserPath: String, CaseIterable {
     /// The number includes the allocations of libcurl and of the JSON decoder.
     var allocationLimit: Double? {
         switch self {
-        case .task: 108
-        case .runClosure: 144
-        case .run: 128
-        case .policies: 135
+        case .task: 107
+        case .runClosure: 134
+        case .run: 122
+        case .policies: 127
         default: nil
         }
     }
