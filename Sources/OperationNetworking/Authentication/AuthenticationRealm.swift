@@ -17,51 +17,20 @@ public final class AuthenticationRealm: Sendable {
         var refresh: (@Sendable ((any Sendable)?) async throws -> any Sendable)?
     }
 
-    /// An operation that waits for a credential.
-    struct Waiter: Sendable {
-        weak var operation: (any AttemptHost)?
-        /// The identity of the operation, by which a search does not retain the operation.
-        let identity: ObjectIdentifier
-        /// The refreshes on whose behalf the operation was created, which must not wait for a refresh that it causes.
-        let scope: RefreshScope
-        let resume: @Sendable () -> Void
-        let fail: @Sendable (NetworkError) -> Void
-
-        init(
-            _ operation: any AttemptHost, _ scope: RefreshScope, resume: @escaping @Sendable () -> Void,
-            fail: @escaping @Sendable (NetworkError) -> Void
-        ) {
-            (self.operation, self.scope, self.resume, self.fail) = (operation, scope, resume, fail)
-            identity = ObjectIdentifier(operation)
-        }
-    }
+    typealias Waiter = WaitingOperation<NetworkError?>
 
     struct State {
         var machine: Machine
         var refresh: Refresh?
         /// The scopes of the refreshes that are about to begin, by the number of the refresh.
         var scopes: [Int: RefreshScope] = [:]
-        /// The steps that were decided but not performed yet, in their order.
-        var due = DeliveryQueue<Step>()
+        weak var realm: AuthenticationRealm?
 
-        /// Adds steps, and returns whether the caller must begin to perform them.
-        mutating func record(_ steps: [Step]) -> Bool {
-            var begins = false
-            for step in steps where due.append(step) { begins = true }
-            return begins
+        /// Returns the calls that perform actions of the machine.
+        func calls(_ actions: [Machine.Action]) -> [GateShell<State>.Call] {
+            guard let realm else { return [] }
+            return actions.map { action in { realm.perform(action) } }
         }
-    }
-
-    /// An event to report.
-    struct Report {
-        let kind: AuthenticationEvent.Kind
-        var error: NetworkError?
-    }
-
-    /// A step that is performed on the realm's queue.
-    enum Step {
-        case act(Machine.Action)
-        case notify(AuthenticationEvent)
     }
 
     /// A refresh that is in progress.
@@ -80,8 +49,7 @@ public final class AuthenticationRealm: Sendable {
 
     let options: AuthenticationOptions
     let closures: Closures
-    let state: Locked<State>
-    private let queue = DispatchQueue(label: "OperationKit.AuthenticationRealm")
+    let state: GateShell<State>
     /// The queue on which the event handler is called, which may take any time.
     let events = DispatchQueue(label: "OperationKit.AuthenticationRealm.events")
     private let origins: Set<RequestOrigin>?
@@ -99,7 +67,11 @@ public final class AuthenticationRealm: Sendable {
         limits.window = options.refreshWindow
         limits.pauseAfterFailure = options.pauseAfterFailure
         limits.pace = options.pace
-        state = Locked(State(machine: Machine(limits: limits, canRefresh: closures.refresh != nil)))
+        state = GateShell(
+            State(machine: Machine(limits: limits, canRefresh: closures.refresh != nil)), clock: options.clock,
+            callingOn: DispatchQueue(label: "OperationKit.AuthenticationRealm"), nextDue: \.machine.nextDue
+        ) { state, now, _ in state.calls(state.machine.timePassed(now)) }
+        state.withLock { $0.realm = self }
     }
 
     /// The name of the realm, as set in ``AuthenticationOptions/name``.
@@ -127,7 +99,7 @@ public final class AuthenticationRealm: Sendable {
     }
 
     /// The waiting operations, in the order of their arrival.
-    var postponed: [any AnyNetworkOperation] { state.withLock { $0.machine.waiters }.compactMap { $0.operation } }
+    var postponed: [any AnyNetworkOperation] { state.withLock { $0.machine.waiters }.compactMap(\.operation) }
 
     // Calls of the operations.
 
@@ -138,8 +110,11 @@ public final class AuthenticationRealm: Sendable {
     }
 
     /// Requests a credential for a request that is ready.
-    func want(_ waiter: Waiter) -> Machine.Answer {
-        ask(waiter.scope) { $0.want(waiter, now: $1) }
+    ///
+    /// - Parameter scope: The refreshes on whose behalf the operation was created, which must not wait for a refresh
+    ///   that the operation causes.
+    func want(_ waiter: Waiter, in scope: RefreshScope) -> Machine.Answer {
+        apply(in: scope) { $0.want(waiter, now: $1) }
     }
 
     /// Reports that the credential of a version was rejected.
@@ -148,8 +123,8 @@ public final class AuthenticationRealm: Sendable {
     ///
     /// - Parameter first: The number of credentials at the first rejection in the same operation, or nil if there was
     ///   none.
-    func reject(_ version: Int, after first: Int?, _ waiter: Waiter) -> Machine.Answer {
-        ask(waiter.scope) { $0.reject(version, isSecond: first.map { version > $0 } ?? false, waiter, now: $1) }
+    func reject(_ version: Int, after first: Int?, _ waiter: Waiter, in scope: RefreshScope) -> Machine.Answer {
+        apply(in: scope) { $0.reject(version, isSecond: first.map { version > $0 } ?? false, waiter, now: $1) }
     }
 
     /// Reports a rejection before the response is complete, and returns the number of credentials so far.
@@ -174,39 +149,19 @@ public final class AuthenticationRealm: Sendable {
         state.withLock { $0.machine.forgetFailure(before: moment, now: now) }
     }
 
-    private func ask(
-        _ scope: RefreshScope, _ question: (inout Machine, OperationInstant) -> (Machine.Answer, [Machine.Action])
-    ) -> Machine.Answer {
-        let now = options.clock.now
-        let (answer, begins, old) = state.withLock { state in
-            let old = state.machine.lastError
-            let (answer, actions) = question(&state.machine, now)
-            return (answer, record(actions, &state, scope), old)
-        }
-        // It may hold a user's object, so it is released without holding the lock.
-        withExtendedLifetime(old) {}
-        if begins { queue.async { self.performDue() } }
-        return answer
-    }
-
-    private func record(_ actions: [Machine.Action], _ state: inout State, _ scope: RefreshScope) -> Bool {
-        for case .refresh(let number, _) in actions where !scope.isEmpty { state.scopes[number] = scope }
-        return state.record(actions.map(Step.act))
-    }
-
     /// Removes an operation that no longer waits.
-    func leave(_ ticket: UInt64) { state.release { $0.machine.leave(ticket) } }
+    func leave(_ ticket: UInt64) { _ = state.apply { state, _, _ in (state.machine.leave(ticket), []) } }
 
     // Calls of the user.
 
     func set(_ credential: any Sendable) {
         let lifetime = closures.lifetime(credential)
-        apply(reporting: { _ in Report(kind: .credentialCame) }) {
+        apply(reporting: { event(.credentialCame, $1) }) {
             ((), $0.set(credential, lifetime: lifetime, now: $1))
         }
     }
 
-    func signOut() { apply { machine, _ in ((), machine.signOut()) } }
+    func signOut() { apply { ((), $0.signOut(now: $1)) } }
 
     func failPostponed(because error: (any Error)?) {
         apply { ((), $0.failWaiting(Machine.Failure(.failed, error: error), now: $1)) }
@@ -219,33 +174,22 @@ public final class AuthenticationRealm: Sendable {
     ///   - report: A closure that returns the event to report before the actions, or nil.
     @discardableResult
     func apply<Result>(
-        in scope: RefreshScope = .none, reporting report: (Result) -> Report? = { _ in nil },
+        in scope: RefreshScope = .none, reporting report: (Result, Int) -> AuthenticationEvent? = { _, _ in nil },
         _ change: (inout Machine, OperationInstant) -> (Result, [Machine.Action])
     ) -> Result {
-        let now = options.clock.now
-        let (result, begins, old) = state.withLock { state in
+        let (result, old) = state.apply { state, now, _ in
             let old = (state.machine.lastCredential, state.machine.lastError)
             let (result, actions) = change(&state.machine, now)
-            var begins = false
-            if options.areEventsWanted, let report = report(result) {
-                begins = state.record([.notify(event(report.kind, state.machine.version, error: report.error))])
+            for case .refresh(let number, _) in actions where !scope.isEmpty { state.scopes[number] = scope }
+            var calls = state.calls(actions)
+            if options.areEventsWanted, let event = report(result, state.machine.version) {
+                calls.insert({ self.notify(event) }, at: 0)
             }
-            // Only the first caller with pending steps starts to perform them.
-            return (result, record(actions, &state, scope) || begins, old)
+            return ((result, old), calls)
         }
         // They may hold user objects, so they are released without holding the lock.
         withExtendedLifetime(old) {}
-        if begins { queue.async { self.performDue() } }
         return result
-    }
-
-    private func performDue() {
-        while let step = state.withLock({ $0.due.next() }) {
-            switch step {
-            case .act(let action): perform(action)
-            case .notify(let event): notify(event)
-            }
-        }
     }
 }
 
@@ -257,15 +201,11 @@ extension AuthenticationRealm {
         case .dropRefresh(let number): stop(number)
         case .release(let waiters):
             notify(event(.released, count: waiters.count))
-            for waiter in waiters { waiter.resume() }
+            for waiter in waiters { waiter.end(nil) }
         case .fail(let waiters, let failure):
             let error = error(failure)
             notify(event(.failed, count: waiters.count, error: error))
-            for waiter in waiters { waiter.fail(error) }
-        case .callAt(let moment):
-            _ = options.clock.schedule(at: moment) { [weak self] in
-                self?.apply { ((), $0.passTime($1)) }
-            }
+            for waiter in waiters { waiter.end(error) }
         }
     }
 
@@ -299,20 +239,20 @@ extension AuthenticationRealm {
         guard let waiter = takeOut(operation), let host = waiter.operation else { return false }
         (host.networkAttempts.policies?.credential as? CredentialAgent)?.skipCredential(self)
         host.networkAttempts.change(with: change)
-        waiter.resume()
+        waiter.end(nil)
         return true
     }
 
     func fail(_ operation: any AnyNetworkOperation, because error: (any Error)?) -> Bool {
         guard let waiter = takeOut(operation) else { return false }
-        waiter.fail(self.error(Machine.Failure(.failed, error: error)))
+        waiter.end(self.error(Machine.Failure(.failed, error: error)))
         return true
     }
 
     /// Removes an operation from the line, and returns nil if it is not in the line.
     private func takeOut(_ operation: any AnyNetworkOperation) -> Waiter? {
         let identity = ObjectIdentifier(operation)
-        return state.withLock { $0.machine.leave { $0.identity == identity } }
+        return state.apply { state, _, _ in (state.machine.leave { $0.identity == identity }, []) }
     }
 }
 

@@ -19,8 +19,6 @@ final class CredentialAgent: AttemptPolicy {
         var without: [UInt64] = []
         /// The number of credentials of a realm at the first of consecutive rejections.
         var rejections: [ObjectIdentifier: Int] = [:]
-        /// The position of the operation in a realm's line.
-        var place = QueuePosition<(realm: AuthenticationRealm, ticket: UInt64)>()
         /// The only origins that get the credentials of realms without origins, or `nil` for any origin.
         var allowedOrigins: [RequestOrigin]?
     }
@@ -35,6 +33,7 @@ final class CredentialAgent: AttemptPolicy {
     /// The refreshes on whose behalf the operation was created.
     private let scope: RefreshScope
     private let state = Locked(State())
+    private let wait = GateWait()
 
     init(_ realms: [AuthenticationRealm], for scope: RefreshScope = .current) {
         self.realms = realms
@@ -62,11 +61,11 @@ final class CredentialAgent: AttemptPolicy {
 
     func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptGateDecision.Handler) {
         guard let realm = realm(for: request) else { return answer(.go(request)) }
-        let turns = NotificationOrder()
-        let waiter = AuthenticationRealm.Waiter(
-            host, scope, resume: { turns.second { answer(.again) } },
-            fail: { error in turns.second { answer(.refuse(error)) } })
-        switch realm.want(waiter) {
+        let order = NotificationOrder()
+        let waiter = AuthenticationRealm.Waiter(host) { error in
+            order.second { answer(error.map { .refuse($0) } ?? .again) }
+        }
+        switch realm.want(waiter, in: scope) {
         case .give(let credential, let version):
             do throws(NetworkError) {
                 answer(.go(try put(credential, version, realm, request)))
@@ -74,8 +73,7 @@ final class CredentialAgent: AttemptPolicy {
                 answer(.refuse(error))
             }
         case .wait(let ticket):
-            setPosition(in: realm, ticket)
-            turns.first { answer(.hold(realm.reason)) }
+            wait.begin(order, leave: { realm.leave(ticket) }) { answer(.hold(realm.reason)) }
         case .fail(let failure): answer(.refuse(realm.error(failure)))
         case .replay, .refuse: answer(.again)
         }
@@ -155,7 +153,7 @@ final class CredentialAgent: AttemptPolicy {
         guard request.body.canBeSentAgain else {
             return answer(AttemptPolicyDecision(.fail, error: Self.unrepeatable(report.error)))
         }
-        let turns = NotificationOrder()
+        let order = NotificationOrder()
         let fail: @Sendable (NetworkError) -> Void = { [weak host] error in
             let error = Self.completed(error, report.error)
             let end: @Sendable (AttemptPolicyDecision?) -> Void = { decision in
@@ -167,23 +165,19 @@ final class CredentialAgent: AttemptPolicy {
             }
             DispatchQueue.global().async { offline.decide(report.with(error), for: host, end) }
         }
-        let waiter = AuthenticationRealm.Waiter(
-            host, scope,
-            resume: {
-                turns.second {
-                    answer(
-                        AttemptPolicyDecision(.replay(after: .zero), note: "a new credential arrived: sending again"))
-                }
-            },
-            fail: { error in turns.second { fail(error) } })
+        let waiter = AuthenticationRealm.Waiter(host) { error in
+            order.second {
+                if let error { return fail(error) }
+                answer(AttemptPolicyDecision(.replay(after: .zero), note: "a new credential arrived: sending again"))
+            }
+        }
         let first = state.withLock { $0.rejections[ObjectIdentifier(realm)] }
-        switch realm.reject(version, after: first, waiter) {
+        switch realm.reject(version, after: first, waiter, in: scope) {
         case .give, .replay:
             answer(
                 AttemptPolicyDecision(.replay(after: .zero), note: "the credential was replaced before: sending again"))
         case .wait(let ticket):
-            setPosition(in: realm, ticket)
-            turns.first {
+            wait.begin(order, leave: { realm.leave(ticket) }) {
                 answer(AttemptPolicyDecision(.pause(realm.reason), note: "rejected: paused, \(realm.reason)"))
             }
         case .fail(let failure): fail(realm.error(failure))
@@ -203,13 +197,7 @@ final class CredentialAgent: AttemptPolicy {
 
     func keepCredentials(at origin: RequestOrigin?) { state.withLock { $0.allowedOrigins = origin.map { [$0] } ?? [] } }
 
-    func forget() {
-        if let (realm, ticket) = state.withLock({ $0.place.forget() }) { realm.leave(ticket) }
-    }
-
-    private func setPosition(in realm: AuthenticationRealm, _ ticket: UInt64) {
-        if !state.withLock({ $0.place.take((realm, ticket)) }) { realm.leave(ticket) }
-    }
+    func forget() { wait.end() }
 
     /// Returns the error with the information about the response that caused it.
     private static func completed(_ error: NetworkError, _ response: NetworkError) -> NetworkError {
@@ -309,7 +297,7 @@ extension AuthenticationRealm {
 
     private func came(_ credential: any Sendable, _ number: Int) {
         let lifetime = closures.lifetime(credential)
-        apply(reporting: { $0 ? Report(kind: .credentialCame) : nil }) {
+        apply(reporting: { $0 ? event(.credentialCame, $1) : nil }) {
             $0.refreshed(number, credential, lifetime: lifetime, now: $1)
         }
         stop(number)
@@ -317,7 +305,7 @@ extension AuthenticationRealm {
 
     private func failed(_ failure: Machine.Failure, _ number: Int) {
         let error = error(failure)
-        apply(reporting: { $0 ? Report(kind: .refreshFailed, error: error) : nil }) { machine, now in
+        apply(reporting: { $0 ? event(.refreshFailed, $1, error: error) : nil }) { machine, now in
             (machine.isUnderWay(number), machine.refreshFailed(number, failure, now: now))
         }
         stop(number)

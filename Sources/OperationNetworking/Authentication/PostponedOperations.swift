@@ -30,17 +30,13 @@ public final class PostponedOperations: Sendable {
     /// A closure that changes the request of a paused operation before the operation sends the request again.
     public typealias Change = @Sendable (NetworkRequest) throws -> NetworkRequest
 
-    private struct Entry {
-        weak var operation: (any AttemptHost)?
-        /// The identity of the operation, by which a search does not retain the operation.
-        let identity: ObjectIdentifier
-        let answer: @Sendable (AttemptPolicyDecision) -> Void
-    }
+    private typealias Entry = WaitingOperation<AttemptPolicyDecision>
 
     /// A phrase that describes the event for which the operations wait, such as "until it is paid".
     public let reason: String
     private let rule: @Sendable (FailedAttempt) -> Bool
-    private let state = Locked((entries: ForgettingList<Entry>(), last: UInt64(0)))
+    /// A gate that never opens.
+    private let gate = Locked(GateMachine<Entry>(pace: .atOnce, now: OperationInstant(offset: .zero)))
 
     /// Creates an empty list with a rule that decides which operations to pause.
     ///
@@ -54,12 +50,10 @@ public final class PostponedOperations: Sendable {
     }
 
     /// The paused operations, in the order in which they were paused.
-    public var operations: [any AnyNetworkOperation] {
-        state.withLock { $0.entries.elements }.compactMap { $0.operation }
-    }
+    public var operations: [any AnyNetworkOperation] { gate.withLock { $0.waiters }.compactMap(\.operation) }
 
     /// The number of paused operations.
-    public var count: Int { state.withLock { $0.entries.count } }
+    public var count: Int { gate.withLock { $0.count } }
 
     /// Resumes all paused operations, in the order in which they were paused, so that each operation sends its request
     /// again.
@@ -86,7 +80,7 @@ public final class PostponedOperations: Sendable {
 
     private func run(_ entry: Entry, _ change: Change?) {
         if let change { entry.operation?.networkAttempts.change(with: change) }
-        entry.answer(AttemptPolicyDecision(.replay(after: .zero), note: "run again"))
+        entry.end(AttemptPolicyDecision(.replay(after: .zero), note: "run again"))
     }
 
     /// Makes a paused operation fail with the error of its last attempt.
@@ -95,13 +89,13 @@ public final class PostponedOperations: Sendable {
     @discardableResult
     public func fail(_ operation: any AnyNetworkOperation) -> Bool {
         guard let entry = take(operation) else { return false }
-        entry.answer(AttemptPolicyDecision(.fail, note: "given up"))
+        entry.end(AttemptPolicyDecision(.fail, note: "given up"))
         return true
     }
 
     /// Makes each paused operation fail with the error of its last attempt.
     public func failAll() {
-        for entry in takeAll() { entry.answer(AttemptPolicyDecision(.fail, note: "given up")) }
+        for entry in takeAll() { entry.end(AttemptPolicyDecision(.fail, note: "given up")) }
     }
 
     /// Cancels all paused operations.
@@ -109,12 +103,9 @@ public final class PostponedOperations: Sendable {
         for entry in takeAll() { entry.operation?.cancel() }
     }
 
-    private func takeAll() -> [Entry] { state.withLock { $0.entries.takeAll() } }
+    private func takeAll() -> [Entry] { gate.withLock { $0.takeAll() } }
 
-    private func take(_ operation: any AnyNetworkOperation) -> Entry? {
-        let identity = ObjectIdentifier(operation)
-        return state.withLock { $0.entries.removeFirst { $0.identity == identity } }
-    }
+    private func take(_ operation: any AnyNetworkOperation) -> Entry? { gate.withLock { $0.leave(operation) } }
 
     // Calls of the operations.
 
@@ -122,24 +113,42 @@ public final class PostponedOperations: Sendable {
 
     var waitReason: WaitReason { WaitReason(.release, "paused" + (reason.isEmpty ? "" : " \(reason)")) }
 
-    func add(_ operation: any AttemptHost, _ answer: @escaping @Sendable (AttemptPolicyDecision) -> Void) -> UInt64 {
-        let entry = Entry(operation: operation, identity: ObjectIdentifier(operation), answer: answer)
-        return state.withLock { state in
-            state.last += 1
-            state.entries.append(entry, id: state.last)
-            return state.last
+    /// Adds an operation, and returns a closure that removes the operation if it is still in the list.
+    func add(
+        _ operation: any AttemptHost, _ answer: @escaping @Sendable (AttemptPolicyDecision) -> Void
+    ) -> @Sendable () -> Void {
+        let ticket = gate.withLock {
+            $0.enter(Entry(operation, answer), now: OperationInstant(offset: .zero)) ?? 0
         }
+        return { [self] in gate.release { $0.leave(ticket) } }
     }
+}
 
-    func remove(_ id: UInt64) {
-        state.release { $0.entries.remove(id) }
+/// An operation that waits at a gate until the user ends its wait.
+struct WaitingOperation<End>: Sendable {
+    weak var operation: (any AttemptHost)?
+    /// The identity of the operation, by which a search does not retain the operation.
+    let identity: ObjectIdentifier
+    let end: @Sendable (End) -> Void
+
+    init(_ operation: any AttemptHost, _ end: @escaping @Sendable (End) -> Void) {
+        (self.operation, self.end) = (operation, end)
+        identity = ObjectIdentifier(operation)
+    }
+}
+
+extension GateMachine {
+    /// Removes and returns a waiting operation, or returns `nil` if it does not wait.
+    mutating func leave<End>(_ operation: any AnyNetworkOperation) -> Waiter? where Waiter == WaitingOperation<End> {
+        let identity = ObjectIdentifier(operation)
+        return leave { $0.identity == identity }
     }
 }
 
 /// An agent that pauses one operation according to the rule of a list.
 final class ManualAgent: AttemptPolicy {
     let list: PostponedOperations
-    private let place = Locked(QueuePosition<UInt64>())
+    private let wait = GateWait()
 
     init(_ list: PostponedOperations) {
         self.list = list
@@ -149,15 +158,14 @@ final class ManualAgent: AttemptPolicy {
         guard list.takes(FailedAttempt(report)), report.request?.body.canBeSentAgain != false else {
             return answer(nil)
         }
-        let turns = NotificationOrder()
-        let id = list.add(host) { decision in turns.second { answer(decision) } }
-        if !place.withLock({ $0.take(id) }) { list.remove(id) }
-        turns.first { answer(AttemptPolicyDecision(.pause(list.waitReason), note: "\(list.waitReason)")) }
+        let order = NotificationOrder()
+        let leave = list.add(host) { decision in order.second { answer(decision) } }
+        wait.begin(order, leave: leave) {
+            answer(AttemptPolicyDecision(.pause(list.waitReason), note: "\(list.waitReason)"))
+        }
     }
 
-    func forget() {
-        if let id = place.withLock({ $0.forget() }) { list.remove(id) }
-    }
+    func forget() { wait.end() }
 }
 
 // Set this property before the operation starts.
@@ -173,27 +181,4 @@ extension AnyNetworkOperation {
             networkAttempts.changePolicies { exchange(&$0.manual, with: newValue.map(ManualAgent.init)) }
         }
     }
-}
-
-/// The pace at which operations resume after a pause.
-public struct PostponementPace: Sendable, Hashable {
-    /// The number of operations that resume together, which is at least 1.
-    public let count: Int
-    /// The interval at which the next ``count`` operations resume.
-    public let interval: Duration
-
-    /// Creates a pace from a number of operations that resume together and an interval.
-    ///
-    /// - Parameters:
-    ///   - count: The number of operations that resume together. A value less than 1 is treated as 1.
-    ///   - interval: The interval at which the next `count` operations resume.
-    public init(_ count: Int, every interval: Duration) {
-        self.count = max(count, 1)
-        self.interval = max(interval, .zero)
-    }
-
-    /// A pace at which 50 operations resume immediately, and 50 more resume every 50 milliseconds.
-    public static let standard = PostponementPace(50, every: .milliseconds(50))
-    /// A pace at which all operations resume immediately.
-    public static let atOnce = PostponementPace(.max, every: .zero)
 }

@@ -17,7 +17,7 @@ import OperationCore
 ///   └─────────────────│───┴────────────────────────────────────────────────┤
 ///                     └──── set ──── failed(for that version) ◀── failed ──┘
 /// ```
-package struct PostponementMachine<Credential: Sendable, Waiter: Sendable>: Sendable {
+package struct PostponementMachine<Credential: Sendable, Waiter: Sendable> {
     /// The decision about a request that needs a credential, or whose credential was rejected.
     package enum Answer: Sendable {
         case give(Credential, version: Int)
@@ -37,8 +37,6 @@ package struct PostponementMachine<Credential: Sendable, Waiter: Sendable>: Send
         case dropRefresh(Int)
         /// Let these operations continue.
         case release([Waiter])
-        /// Call `passTime(_:)` at this time.
-        case callAt(OperationInstant)
         case fail([Waiter], Failure)
     }
 
@@ -55,15 +53,13 @@ package struct PostponementMachine<Credential: Sendable, Waiter: Sendable>: Send
     private var state = State.absent
     /// A number that increases with each new credential and each sign-out, starting at 0.
     package private(set) var version = 0
-    private var line = ForgettingList<Waiter>()
-    private var lastTicket: UInt64 = 0
+    /// The gate, which is open while there is a valid credential.
+    private var gate: GateMachine<Waiter>
     /// The times at which the last refreshes began.
     private var begun: [OperationInstant] = []
     private var refreshes = 0
     /// The refreshes that timed out, whose credentials are still accepted.
     private var late: Set<Int> = []
-    /// The time at which the next operations of the line may continue, during a release.
-    private var nextRelease: OperationInstant?
     /// The failure of an early refresh, and the time until which no other early refresh begins.
     private var pause: (failure: Failure, until: OperationInstant)?
     private let limits: Limits
@@ -73,12 +69,15 @@ package struct PostponementMachine<Credential: Sendable, Waiter: Sendable>: Send
     package init(limits: Limits, canRefresh: Bool) {
         self.limits = limits
         self.canRefresh = canRefresh
+        gate = GateMachine(pace: limits.pace, now: OperationInstant(offset: .zero))
     }
 
     package var isRefreshing: Bool { if case .refreshing = state { true } else { false } }
-    package var waitingCount: Int { line.count }
+    package var waitingCount: Int { gate.count }
     /// The waiting operations, in the order of their arrival.
-    package var waiters: [Waiter] { line.elements }
+    package var waiters: [Waiter] { gate.waiters }
+    /// The next time at which operations may continue, or `nil` if there is none.
+    package var nextDue: OperationInstant? { gate.nextDue }
     /// Returns whether operations wait for this refresh.
     package func isUnderWay(_ refresh: Int) -> Bool {
         if case .refreshing(refresh, _, _) = state { true } else { false }
@@ -127,9 +126,9 @@ extension PostponementMachine {
                     ? (.give(credential, version: version), []) : (.fail(failure), [])
             }
             guard mayBegin(now) else { return (.give(credential, version: version), []) }
-            return wait(waiter, begin(old: credential, usableUntil: end, now))
-        case .absent: return wait(waiter, begin(old: nil, now))
-        case .refreshing: return wait(waiter)
+            return wait(waiter, now, begin(old: credential, usableUntil: end, now))
+        case .absent: return wait(waiter, now, begin(old: nil, now))
+        case .refreshing: return wait(waiter, now)
         case .failed(let failure, let end, let old):
             return beginAfter(failure, until: end, old: old, waiter, now)
         }
@@ -147,11 +146,11 @@ extension PostponementMachine {
             if version < self.version { return (.replay, []) }
             if let failure = fallBack(now) { return (.fail(failure), failAll(failure)) }
             guard !canRefresh || mayBegin(now) else { return (.fail(Failure(.tooMany, mayPass: true)), []) }
-            return wait(waiter, begin(old: credential, now))
-        case .absent: return isSecond ? (.refuse, []) : wait(waiter)
+            return wait(waiter, now, begin(old: credential, now))
+        case .absent: return isSecond ? (.refuse, []) : wait(waiter, now)
         case .refreshing:
             recordOldRejection(version)
-            return isSecond ? (.refuse, []) : wait(waiter)
+            return isSecond ? (.refuse, []) : wait(waiter, now)
         case .failed(let failure, let end, let old):
             return isSecond ? (.refuse, []) : beginAfter(failure, until: end, old: old, waiter, now)
         }
@@ -189,29 +188,30 @@ extension PostponementMachine {
     private mutating func fallBack(_ now: OperationInstant) -> Failure? {
         guard case .valid(let credential, _, _) = state, let pause, let failure = pauseFailure(now) else { return nil }
         state = .failed(failure, until: pause.until, old: credential)
-        nextRelease = nil
+        gate.close(now: now)
         return failure
     }
 
     /// Removes and returns an operation that no longer waits.
-    package mutating func leave(_ ticket: UInt64) -> Waiter? { line.remove(ticket) }
+    package mutating func leave(_ ticket: UInt64) -> Waiter? { gate.leave(ticket) }
 
     /// Removes and returns the waiting operation for which the closure returns `true`.
     package mutating func leave(where isWanted: (Waiter) -> Bool) -> Waiter? {
-        line.removeFirst(where: isWanted)
+        gate.leave(where: isWanted)
     }
 
-    private mutating func wait(_ waiter: Waiter, _ actions: [Action] = []) -> (Answer, [Action]) {
-        lastTicket += 1
-        line.append(waiter, id: lastTicket)
-        return (.wait(lastTicket), actions)
+    private mutating func wait(
+        _ waiter: Waiter, _ now: OperationInstant, _ actions: [Action] = []
+    ) -> (Answer, [Action]) {
+        // The gate has no capacity, so it always returns a ticket.
+        (gate.enter(waiter, now: now).map { .wait($0) } ?? .refuse, actions)
     }
 
     private mutating func beginAfter(
         _ failure: Failure, until end: OperationInstant?, old: Credential?, _ waiter: Waiter, _ now: OperationInstant
     ) -> (Answer, [Action]) {
         guard let end, end <= now, !canRefresh || mayBegin(now) else { return (.fail(failure), []) }
-        return wait(waiter, begin(old: old, now))
+        return wait(waiter, now, begin(old: old, now))
     }
 
     private mutating func mayBegin(_ now: OperationInstant) -> Bool {
@@ -224,8 +224,8 @@ extension PostponementMachine {
         old: Credential?, usableUntil end: OperationInstant? = nil, _ now: OperationInstant
     ) -> [Action] {
         refreshes += 1
-        // An operation in a release would get the invalid credential, so it keeps waiting.
-        nextRelease = nil
+        // The gate may be releasing operations, which would get the invalid credential.
+        gate.close(now: now)
         pause = nil
         state = .refreshing(refreshes, old: old, usableUntil: end)
         if canRefresh { begun.append(now) }
@@ -256,8 +256,8 @@ extension PostponementMachine {
         if let old, let usableUntil, failure.mayPass, now < usableUntil {
             state = .valid(old, staleAt: min(next, usableUntil), endsAt: usableUntil)
             pause = (failure, next)
-            nextRelease = now
-            return passTime(now)
+            gate.open(now: now)
+            return timePassed(now)
         }
         state = .failed(failure, until: failure.mayPass ? next : nil, old: old)
         return failAll(failure)
@@ -270,11 +270,12 @@ extension PostponementMachine {
     }
 
     /// Removes the credential, so that no credential is used until there is another.
-    package mutating func signOut() -> [Action] {
+    package mutating func signOut(now: OperationInstant) -> [Action] {
         let dropped = droppedRefresh
         version += 1
         late = []
-        (nextRelease, pause) = (nil, nil)
+        pause = nil
+        gate.close(now: now)
         state = .failed(Failure(.signedOut), until: nil, old: nil)
         return dropped + failAll(Failure(.signedOut))
     }
@@ -297,14 +298,12 @@ extension PostponementMachine {
 
     private func length(of failure: Failure) -> Duration { max(limits.pauseAfterFailure, failure.pause ?? .zero) }
 
-    private var isValid: Bool { if case .valid = state { true } else { false } }
-
     private var droppedRefresh: [Action] {
         if case .refreshing(let refresh, _, _) = state { [.dropRefresh(refresh)] } else { [] }
     }
 
     private mutating func failAll(_ failure: Failure) -> [Action] {
-        let waiters = line.takeAll()
+        let waiters = gate.takeAll()
         return waiters.isEmpty ? [] : [.fail(waiters, failure)]
     }
 
@@ -318,21 +317,16 @@ extension PostponementMachine {
         // A new credential with too short a lifetime would be refreshed forever, so it is used until it is rejected.
         if isFresh, let moment = staleAt, moment <= now { staleAt = nil }
         state = .valid(credential, staleAt: staleAt, endsAt: lifetime.map { now.advanced(by: $0) })
-        nextRelease = now
-        return passTime(now)
+        // A gate that is already releasing operations releases the next batch now.
+        gate.close(now: now)
+        gate.open(now: now)
+        return timePassed(now)
     }
 
     /// Records that time has passed, so that the next operations may continue.
-    package mutating func passTime(_ now: OperationInstant) -> [Action] {
-        guard isValid, let moment = nextRelease, moment <= now else { return [] }
-        let waiters = line.take(limits.pace.count)
-        guard !line.isEmpty else {
-            nextRelease = nil
-            return waiters.isEmpty ? [] : [.release(waiters)]
-        }
-        let next = now.advanced(by: limits.pace.interval)
-        nextRelease = next
-        return [.release(waiters), .callAt(next)]
+    package mutating func timePassed(_ now: OperationInstant) -> [Action] {
+        let waiters = gate.timePassed(now: now).map(\.waiter)
+        return waiters.isEmpty ? [] : [.release(waiters)]
     }
 }
 

@@ -181,18 +181,15 @@ public struct OfflineResumePace: Sendable, Hashable {
 
     private var rate: Double { perSecond > 0.001 ? min(perSecond, 1e6) : 0.001 }
 
-    /// The number of operations that resume together.
+    /// The same pace in batches of operations.
     ///
-    /// The number is more than one if the interval between operations would be shorter than the resolution of timers.
-    var batch: Int { max(Int(rate / 100), 1) }
-
-    /// Returns the interval between operations, which the random number (0 to 1) shortens or extends by up to a half.
-    func step(_ chance: Double) -> Duration {
-        .nanoseconds(Int64(Double(batch) / rate * (0.5 + chance.asChance) * 1e9))
+    /// A batch has more than one operation if the interval would otherwise be shorter than the resolution of timers.
+    package var inBatches: PostponementPace {
+        let count = max(Int(rate / 100), 1)
+        return PostponementPace(
+            count, every: .nanoseconds(Int64(Double(count) / rate * 1e9)), settling: max(settling, .zero).clamped,
+            isRandom: true)
     }
-
-    /// Returns the time from the return of the network until the first operation resumes.
-    func delay(_ chance: Double) -> Duration { max(settling, .zero).clamped * (1 + chance.asChance) }
 }
 
 // Set these properties before the operation starts.
@@ -284,7 +281,227 @@ extension NetworkError {
     }
 }
 
-extension Double {
-    /// The random number of a user's closure, limited to the range from 0 to 1.
-    package var asChance: Double { self >= 0 ? min(self, 1) : 0 }
+/// An agent that makes one operation wait for the network, before it sends a request and after a failure that the
+/// missing network caused.
+final class OfflineAgent: AttemptPolicy {
+    private struct State {
+        /// The number and the total duration of the operation's waits.
+        var waits = 0
+        var waited = Duration.zero
+        /// The number of times that the download had made progress.
+        ///
+        /// Each time, the limits of the waits start again.
+        var advances = 0
+        /// Whether a wait ended early because the operation was suspended.
+        ///
+        /// The operation waits again if necessary.
+        var wasReleased = false
+        /// The number of the outage that was reported to the user.
+        var reportedOutage: Int?
+    }
+
+    let policy: OfflinePolicy
+    private let state = Locked(State())
+    private let wait = GateWait()
+
+    init(_ policy: OfflinePolicy) {
+        self.policy = policy
+    }
+
+    private var isOffline: Bool { policy.waiting.monitor.connectivity.isOffline }
+
+    func pass(_ request: NetworkRequest, for host: any AttemptHost) -> NetworkRequest? {
+        guard policy.beforeSending == .send || !isOffline else { return nil }
+        state.withLock { $0.wasReleased = false }
+        return request
+    }
+
+    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptGateDecision.Handler) {
+        let mayFail = policy.beforeSending == .fail && !state.withLock { exchange(&$0.wasReleased, with: false) }
+        guard policy.beforeSending != .send, isOffline, policy.concerns(request) else { return answer(.go(request)) }
+        if mayFail { return answer(.refuse(.offline(.offline, policy, after: nil))) }
+        let refusal = wait(for: host) {
+            answer(.hold(.network))
+        } ended: { [policy] end in
+            answer(end == .released ? .again : .refuse(.offline(.offlineTooLong, policy, after: nil)))
+        }
+        if let refusal { answer(.refuse(.offline(refusal, policy, after: nil))) }
+    }
+
+    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
+        // The agent made this decision itself, so no other policy may change it.
+        if report.error.isAboutWaiting { return answer(AttemptPolicyDecision(.fail)) }
+        guard let request = report.request, let rule = policy.rule(for: report.error, of: request), isOffline,
+            policy.concerns(request)
+        else { return answer(nil) }
+        guard request.body.canBeSentNow else { return answer(fail(.bodyNotRepeatable, after: report.error)) }
+        state.withLock { state in
+            if exchange(&state.advances, with: report.advances) != report.advances {
+                (state.waits, state.waited) = (0, .zero)
+            }
+        }
+        let note = "attempt \(report.number) failed (\(report.error.code)): waiting for the network. \(rule.reason)"
+        let refusal = wait(for: host) {
+            answer(AttemptPolicyDecision(.pause(.network), note: note))
+        } ended: { [weak self] end in
+            answer(self?.verdict(end, after: report.error))
+        }
+        if let refusal { answer(fail(refusal, after: report.error)) }
+    }
+
+    /// Reports the wait to the user, but not again if the operation was only suspended in between.
+    private func notify(_ host: any AttemptHost) {
+        let outage = policy.waiting.outage
+        let hasChanged = state.withLock { exchange(&$0.reportedOutage, with: outage) != outage }
+        if hasChanged { host.reportWaitForNetwork() }
+    }
+
+    private func verdict(_ end: GateEnd, after failure: NetworkError) -> AttemptPolicyDecision {
+        switch end {
+        case .released:
+            AttemptPolicyDecision(
+                .replay(after: .zero),
+                note: isOffline
+                    ? "the operation was suspended: checking the network again" : "the network is available again")
+        case .limitReached: fail(.offlineTooLong, after: failure)
+        }
+    }
+
+    private func fail(_ code: NetworkError.Code, after failure: NetworkError) -> AttemptPolicyDecision {
+        AttemptPolicyDecision(.fail, note: "no other attempt, \(code)", error: .offline(code, policy, after: failure))
+    }
+
+    /// Begins to wait, or returns the reason not to.
+    private func wait(
+        for host: any AttemptHost, held: () -> Void, ended: @escaping @Sendable (GateEnd) -> Void
+    ) -> NetworkError.Code? {
+        let left: Duration?? = state.withLock { state in
+            guard state.waits < policy.mostWaits else { return .none }
+            state.waits += 1
+            return .some(policy.longestWait.map { max($0 - state.waited, .zero) })
+        }
+        guard let left else { return .offlineTooOften }
+        let (waiting, order) = (policy.waiting, NotificationOrder())
+        // A failure caused by a missing network says nothing about the credential.
+        let endOutage = (host.networkAttempts.policies?.credential as? CredentialAgent)?.outage()
+        let ticket = waiting.enter(atMost: left) { [weak self, weak host] end, duration in
+            // A suspended operation does not run out of time. When it resumes, it checks the network and waits again if
+            // necessary.
+            if end == .limitReached, host?.state == .suspended {
+                self?.release()
+                endOutage?()
+                return order.second { ended(.released) }
+            }
+            self?.record(duration)
+            if end == .released { endOutage?() }
+            order.second { ended(end) }
+        }
+        guard let ticket else { return .tooManyOffline }
+        wait.begin(order, leave: { waiting.leave(ticket) }, held: held)
+        notify(host)
+        return nil
+    }
+
+    private func record(_ duration: Duration) { state.withLock { $0.waited += duration } }
+
+    /// Records that a wait ended early and does not count.
+    private func release() {
+        state.withLock { state in
+            state.waits -= 1
+            state.wasReleased = true
+        }
+    }
+
+    func forget() { wait.end() }
+}
+
+extension WaitReason {
+    fileprivate static let network = WaitReason(.network, "waiting for the network")
+}
+
+/// A queue of operations that wait for the network and resume one after another when the network returns.
+///
+/// All operations that use the same instance share its capacity and pace. By default, an ``OfflinePolicy`` uses the
+/// ``shared`` instance.
+///
+/// ```swift
+/// let patient = OfflineWaiting(
+///     capacity: 100, pace: OfflineResumePace(perSecond: 5))
+/// var policy = OfflinePolicy(waiting: patient)
+/// policy.longestWait = .seconds(3600)
+/// ```
+public final class OfflineWaiting: Sendable {
+    package typealias End = GateEnd
+    package typealias Ticket = UInt64
+    /// A closure that receives the end of the wait, and the time for which the network was unavailable during the wait.
+    package typealias Body = @Sendable (End, Duration) -> Void
+
+    /// The shared instance, which an ``OfflinePolicy`` uses by default.
+    public static let shared = OfflineWaiting()
+
+    /// The monitor that reports whether the network is available.
+    package let monitor: any ConnectivityMonitor
+    /// The gate, which is closed while the network is unavailable.
+    private let gate: GateShell<GateMachine<Body>>
+    private let observation = Locked((isStarted: false, token: Optional<ConnectivityObservation>.none))
+
+    /// Creates a queue of operations that wait for the network.
+    ///
+    /// - Parameters:
+    ///   - monitor: The monitor that reports whether the network is available. The default is the system monitor.
+    ///   - capacity: The maximum number of operations that can wait at the same time. If the queue is full, an
+    ///     operation that would have to wait fails with ``NetworkError/Code/tooManyOffline``. The default is 10,000.
+    ///   - pace: The pace at which operations resume. The default is ``OfflineResumePace/standard``.
+    ///   - clock: The clock that measures the waits. The default is the system clock.
+    ///   - chance: A closure that returns a random number from 0 to 1, which varies the times at which operations
+    ///     resume. Replace this closure only in tests.
+    public init(
+        monitor: any ConnectivityMonitor = .system, capacity: Int = 10_000, pace: OfflineResumePace = .standard,
+        clock: any OperationClock = .system, chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
+    ) {
+        self.monitor = monitor
+        gate = GateShell(
+            GateMachine(pace: pace.inBatches, capacity: max(capacity, 0), now: clock.now), clock: clock, chance: chance,
+            nextDue: \.nextDue
+        ) { gate, now, chance in
+            gate.timePassed(now: now, chance: chance).map { wait in { wait.waiter(wait.end, wait.timeClosed) } }
+        }
+    }
+
+    /// The number of operations that are currently waiting for the network.
+    public var waitingCount: Int { gate.withLock { $0.count } }
+
+    /// The number of times that the network was lost.
+    var outage: Int { gate.withLock { $0.closings } }
+
+    /// Begins to wait for the network.
+    ///
+    /// `body` is called once, on another thread, unless the caller calls `leave(_:)` first. The time counts toward
+    /// the limit only while the network is unavailable.
+    ///
+    /// - Returns: A ticket for the wait, or `nil` if the capacity is exhausted.
+    package func enter(atMost limit: Duration?, _ body: @escaping Body) -> Ticket? {
+        watch()
+        return gate.apply { gate, now, chance in
+            (gate.enter(body, atMost: limit, now: now, chance: chance), [])
+        }
+    }
+
+    /// Ends a wait early, and returns `false` if the wait has already ended and its end was or will be reported.
+    @discardableResult
+    package func leave(_ ticket: Ticket) -> Bool {
+        // The waiter's contents are released here, without holding the lock.
+        gate.apply { gate, _, _ in (gate.leave(ticket), []) } != nil
+    }
+
+    /// Starts to observe the network when the first operation waits.
+    private func watch() {
+        guard !observation.withLock({ exchange(&$0.isStarted, with: true) }) else { return }
+        let token = monitor.observe { [weak self] connectivity in
+            self?.gate.apply { gate, now, chance in
+                (connectivity.isOffline ? gate.close(now: now) : gate.open(now: now, chance: chance), [])
+            }
+        }
+        observation.withLock { $0.token = token }
+    }
 }

@@ -166,30 +166,3 @@ package final class EvaluationPool: ThreadOwner {
         }
     }
 }
-
-/// Delivers the second of two notifications after the first, even if another thread has the second one ready earlier.
-final class NotificationOrder: Sendable {
-    private enum State {
-        case open
-        case waiting(@Sendable () -> Void)
-        case firstIsNotified
-    }
-
-    private let state = Locked(State.open)
-
-    func first(_ notify: () -> Void) {
-        notify()
-        if case .waiting(let notifySecond) = state.withLock({ exchange(&$0, with: .firstIsNotified) }) {
-            notifySecond()
-        }
-    }
-
-    func second(_ notify: @escaping @Sendable () -> Void) {
-        let mayTell = state.withLock { state in
-            if case .firstIsNotified = state { return true }
-            state = .waiting(notify)
-            return false
-        }
-        if mayTell { notify() }
-    }
-}

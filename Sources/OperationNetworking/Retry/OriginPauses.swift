@@ -48,7 +48,7 @@ public final class OriginPauses: Sendable {
     /// If a server requests a longer pause, the store records a pause of this duration.
     public let longest: Duration
     let clock: any OperationClock
-    private let machine: Locked<Machine>
+    private let machine: GateShell<Machine>
 
     /// Creates a store that records the pauses that servers request.
     ///
@@ -67,7 +67,9 @@ public final class OriginPauses: Sendable {
         self.meanwhile = meanwhile
         self.longest = max(longest, .zero).clamped
         self.clock = clock
-        machine = Locked(Machine(pace: pace))
+        machine = GateShell(Machine(pace: pace), clock: clock, nextDue: \.nextDue) { machine, now, _ in
+            machine.timePassed(now: now)
+        }
     }
 
     /// Returns the remaining duration of the pause for a URL's origin, or `nil` if there is no pause.
@@ -83,59 +85,36 @@ public final class OriginPauses: Sendable {
 
     /// Records a pause for an origin.
     package func record(_ pause: Duration, for origin: RequestOrigin) {
-        let now = clock.now
-        let waiters = machine.withLock { $0.record(min(pause, longest), for: origin, now: now) }
-        for askAgain in waiters { askAgain() }
+        machine.apply { machine, now, _ in ((), machine.record(min(pause, longest), for: origin, now: now)) }
     }
 
     /// Calls a closure when its turn has come, or returns `nil` if there is nothing to wait for.
-    package func wait(for origin: RequestOrigin, _ resume: @escaping @Sendable () -> Void) -> OriginTicket? {
-        let now = clock.now
-        let (ticket, due) = machine.withLock { $0.wait(resume, for: origin, now: now) }
-        if let due { call(at: due, origin) }
-        return ticket
+    package func wait(for origin: RequestOrigin, _ resume: @escaping @Sendable () -> Void) -> UInt64? {
+        machine.apply { machine, now, _ in (machine.wait(resume, for: origin, now: now), []) }
     }
 
     /// Removes a waiting operation.
-    package func leave(_ ticket: OriginTicket) { machine.release { $0.leave(ticket) } }
-
-    private func call(at due: OperationInstant, _ origin: RequestOrigin) {
-        _ = clock.schedule(at: due) { [weak self] in self?.passTime(origin) }
-    }
-
-    private func passTime(_ origin: RequestOrigin) {
-        let now = clock.now
-        let (waiters, due) = machine.withLock { $0.passTime(for: origin, now: now) }
-        if let due { call(at: due, origin) }
-        for resume in waiters { resume() }
+    package func leave(_ ticket: UInt64, for origin: RequestOrigin) {
+        // The closure is released here, without holding the lock.
+        _ = machine.apply { machine, _, _ in (machine.leave(ticket, for: origin), []) }
     }
 }
 
-/// The identity of an operation that waits for the end of a pause.
-package struct OriginTicket: Sendable, Hashable {
-    let origin: RequestOrigin
-    let number: UInt64
-}
-
-/// The pauses of all origins and the operations that wait for them, as a value that receives the time.
-///
-/// While operations wait for an origin, the owner must call `passTime` at each due time.
-package struct OriginPauseMachine<Waiter: Sendable>: Sendable {
-    private struct Pause: Sendable {
+/// The pauses of all origins and the gates of the operations that wait for them, as a value that receives the time.
+package struct OriginPauseMachine<Waiter> {
+    private struct Pause {
         var until: OperationInstant
-        /// The end of the pause that the operations in the line know.
+        /// The end of the pause that the waiting operations know.
         var reported: OperationInstant
-        var line = ForgettingList<Waiter>()
-        /// The time at which the next operations in the line continue, or `nil` if no time is set.
-        var nextRelease: OperationInstant?
+        var gate: GateMachine<Waiter>
     }
 
     /// The extension of a pause after which the waiting operations check again whether they still want to wait.
     private static var leastReportedExtension: Duration { .seconds(1) }
 
     private var pauses: [RequestOrigin: Pause] = [:]
-    /// The number of the last ticket, which all origins share.
-    private var last: UInt64 = 0
+    /// The last ticket of the gates that were removed, so that a new gate of an origin ignores their tickets.
+    private var lastTicket: UInt64 = 0
     private let pace: PostponementPace
 
     package init(pace: PostponementPace) {
@@ -144,7 +123,9 @@ package struct OriginPauseMachine<Waiter: Sendable>: Sendable {
 
     /// The number of known origins.
     package var count: Int { pauses.count }
-    package var waitingCount: Int { pauses.values.reduce(0) { $0 + $1.line.count } }
+    package var waitingCount: Int { pauses.values.reduce(0) { $0 + $1.gate.count } }
+    /// The next time at which operations may continue, or `nil` if none wait.
+    package var nextDue: OperationInstant? { pauses.values.lazy.compactMap(\.gate.nextDue).min() }
 
     /// Returns the remaining pause of an origin, or `nil` if there is none.
     ///
@@ -158,64 +139,61 @@ package struct OriginPauseMachine<Waiter: Sendable>: Sendable {
     ) -> Duration? {
         guard let pause = pauses[origin] else { return nil }
         if now < pause.until { return now.duration(to: pause.until) }
-        guard !hasWaited, !pause.line.isEmpty, let next = pause.nextRelease else { return nil }
+        guard !hasWaited, let next = pause.gate.nextDue else { return nil }
         return max(now.duration(to: next), .zero)
     }
 
     /// Records a pause, and returns the waiting operations that must check again because the pause became longer.
     package mutating func record(_ pause: Duration, for origin: RequestOrigin, now: OperationInstant) -> [Waiter] {
-        // Remove the pauses that have ended and for which no operation waits.
-        pauses = pauses.filter { now < $0.value.until || $0.value.nextRelease != nil }
+        removeEnded(now)
         let until = now.advanced(by: pause)
         guard pause > .zero, pauses[origin].map({ $0.until < until }) ?? true else { return [] }
-        var known = pauses[origin] ?? Pause(until: until, reported: until)
+        var known =
+            pauses[origin]
+            ?? Pause(until: until, reported: until, gate: GateMachine(pace: pace, after: lastTicket, now: now))
         known.until = until
-        // The timer that is already set finds that it fires too early.
-        if known.nextRelease != nil { known.nextRelease = until }
+        known.gate.close(until: until, now: now)
         let asksAgain = known.reported.duration(to: until) > Self.leastReportedExtension
         if asksAgain { known.reported = until }
-        let reported = asksAgain ? known.line.takeAll() : []
+        let reported = asksAgain ? known.gate.takeAll() : []
         pauses[origin] = known
         return reported
     }
 
-    /// Adds a waiting operation, or returns no ticket if there is nothing to wait for.
-    package mutating func wait(
-        _ waiter: Waiter, for origin: RequestOrigin, now: OperationInstant
-    ) -> (ticket: OriginTicket?, due: OperationInstant?) {
-        // While the operations in the line continue in groups, a new operation joins the end of the line.
-        guard var pause = pauses[origin], now < pause.until || !pause.line.isEmpty else { return (nil, nil) }
-        last += 1
-        pause.line.append(waiter, id: last)
-        let isFirst = pause.nextRelease == nil
-        if isFirst { pause.nextRelease = pause.until }
-        pauses[origin] = pause
-        return (OriginTicket(origin: origin, number: last), isFirst ? pause.until : nil)
+    /// Adds a waiting operation and returns its ticket, or returns `nil` if there is nothing to wait for.
+    package mutating func wait(_ waiter: Waiter, for origin: RequestOrigin, now: OperationInstant) -> UInt64? {
+        // While operations continue in batches, a new operation waits behind them.
+        guard pauses[origin].map({ now < $0.until || $0.gate.count > 0 }) == true else { return nil }
+        return pauses[origin]?.gate.enter(waiter, now: now)
     }
 
     /// Removes a waiting operation.
-    package mutating func leave(_ ticket: OriginTicket) -> Waiter? {
-        pauses[ticket.origin]?.line.remove(ticket.number)
+    package mutating func leave(_ ticket: UInt64, for origin: RequestOrigin) -> Waiter? {
+        pauses[origin]?.gate.leave(ticket)
     }
 
-    /// Returns the operations that continue now, and the next due time.
-    package mutating func passTime(
-        for origin: RequestOrigin, now: OperationInstant
-    ) -> (released: [Waiter], due: OperationInstant?) {
-        guard var pause = pauses[origin], let due = pause.nextRelease else { return ([], nil) }
-        guard due <= now else { return ([], due) }
-        let released = pause.line.take(pace.count)
-        pause.nextRelease = pause.line.isEmpty ? nil : now.advanced(by: pace.interval)
-        pauses[origin] = pause
-        if pause.line.isEmpty, pause.until <= now { pauses[origin] = nil }
-        return (released, pause.nextRelease)
+    /// Returns the operations that continue now.
+    package mutating func timePassed(now: OperationInstant) -> [Waiter] {
+        var released: [Waiter] = []
+        for origin in Array(pauses.keys) {
+            released += pauses[origin]?.gate.timePassed(now: now).map(\.waiter) ?? []
+        }
+        removeEnded(now)
+        return released
+    }
+
+    /// Removes the pauses that have ended and for which no operation waits.
+    private mutating func removeEnded(_ now: OperationInstant) {
+        for (origin, pause) in pauses where pause.until <= now && pause.gate.count == 0 {
+            lastTicket = max(lastTicket, pause.gate.lastTicket)
+            pauses[origin] = nil
+        }
     }
 }
 
 /// A gate that holds the requests of one operation while their origin is paused.
 final class PauseGate: AttemptPolicy {
     private struct State {
-        var place = QueuePosition<OriginTicket>()
         /// The time at which the current attempt was first held.
         var began: (attempt: Int, at: OperationInstant)?
         /// Whether the turn of the operation has come and it asks again.
@@ -226,6 +204,7 @@ final class PauseGate: AttemptPolicy {
 
     private let pauses: OriginPauses
     private let state = Locked(State())
+    private let wait = GateWait()
 
     /// The longest remaining pause for which a request of a credential refresh waits, because other operations wait for
     /// it.
@@ -247,19 +226,13 @@ final class PauseGate: AttemptPolicy {
         else {
             return answer(.refuse(.originPaused(left, request.origin)))
         }
-        let turns = NotificationOrder()
+        let (pauses, order) = (pauses, NotificationOrder())
         let resume: @Sendable () -> Void = { [weak self] in
-            self?.state.withLock { state in
-                state.place.clear()
-                state.hasWaited = true
-            }
-            turns.second { answer(.again) }
+            self?.state.withLock { $0.hasWaited = true }
+            order.second { answer(.again) }
         }
-        guard let ticket = pauses.wait(for: request.origin, resume) else {
-            return answer(.again)
-        }
-        if !state.withLock({ $0.place.take(ticket) }) { pauses.leave(ticket) }
-        turns.first { answer(.hold(.originPause(left))) }
+        guard let ticket = pauses.wait(for: request.origin, resume) else { return answer(.again) }
+        wait.begin(order, leave: { pauses.leave(ticket, for: request.origin) }) { answer(.hold(.originPause(left))) }
     }
 
     func maySend(_ number: Int) -> Bool {
@@ -278,9 +251,7 @@ final class PauseGate: AttemptPolicy {
         return host.timeLeft(at: host.clock.now).map { left < $0 } ?? true
     }
 
-    func forget() {
-        if let ticket = state.withLock({ $0.place.forget() }) { pauses.leave(ticket) }
-    }
+    func forget() { wait.end() }
 }
 
 extension WaitReason {

@@ -162,7 +162,6 @@ extension AttemptWorld {
             case .dropRefresh(let number):
                 if refreshes.remove(number) != nil { lateRefreshes.insert(number) }
             case .release(let indices): for index in indices { settle(index, isReleased: true) }
-            case .callAt(let moment): calls.append(moment)
             case .fail(let indices, _): for index in indices { settle(index, isReleased: false) }
             }
         }

@@ -57,7 +57,6 @@ struct AttemptWorld {
     /// Refreshes that timed out or are no longer needed, but may still return a token.
     var lateRefreshes: Set<Int> = []
     let canRefresh: Bool
-    var calls: [OperationInstant] = []
     var isSignedOut = false
     /// The rejected versions whose replacement an operation waits for.
     var rejected: Set<Int> = []
@@ -121,7 +120,7 @@ struct AttemptWorld {
         return events
     }
 
-    private var nextMoment: OperationInstant? { (calls + actors.compactMap(\.pauseEnds)).min() }
+    private var nextMoment: OperationInstant? { (actors.map(\.pauseEnds) + [realm.nextDue]).compactMap(\.self).min() }
 
     private mutating func happen(_ event: Event) {
         switch event {
@@ -148,7 +147,7 @@ struct AttemptWorld {
         case .set where generator.chance(1, in: 6): setToken()
         case .signOut where generator.chance(1, in: 20):
             isSignedOut = true
-            perform(realm.signOut())
+            perform(realm.signOut(now: now))
         case .giveUp where generator.chance(1, in: 10): perform(realm.failWaiting(Realm.Failure(.failed), now: now))
         case .cancel, .set, .signOut, .giveUp: break
         }
@@ -182,9 +181,7 @@ struct AttemptWorld {
     private mutating func passTime() {
         guard let moment = nextMoment else { return }
         now = max(now, moment)
-        let isCalled = calls.contains { $0 <= now }
-        calls.removeAll { $0 <= now }
-        if isCalled { perform(realm.passTime(now)) }
+        if realm.nextDue.map({ $0 <= now }) == true { perform(realm.timePassed(now)) }
         for index in actors.indices where actors[index].pauseEnds.map({ $0 <= now }) ?? false {
             actors[index].pauseEnds = nil
             move(index) { $0.waited($0.attempt) }

@@ -27,7 +27,7 @@ struct PostponementMachineTests {
             ("refresh failed", { $0.failed(1) }),
             ("another refresh", { $0.refreshed(7, "C") + "; " + $0.failed(7) }),
             ("set", { $0.set("D") }),
-            ("signed out of", { Play.text($0.machine.signOut()) }),
+            ("signed out of", { $0.signOut() }),
             ("given up", { $0.giveUp() }), ("noted", { $0.recordRejection($0.machine.version) }),
         ]
         let wanted: [String: [String]] = [

@@ -23,6 +23,13 @@ final class PostponementPlay {
     /// The number of operations that have waited.
     private var waiters: UInt64 = 0
 
+    /// Returns the actions as text, and the time at which the next waiting operations are released after these.
+    private func text(_ actions: [Machine.Action]) -> String {
+        let text = Self.text(actions)
+        guard text.contains("release"), let due = machine.nextDue else { return text }
+        return "\(text), call at \(due.offset.components.seconds)"
+    }
+
     private func asked(_ ask: (UInt64) -> (Machine.Answer, [Machine.Action])) -> String {
         let asked = ask(waiters + 1)
         if case .wait = asked.0 { waiters += 1 }
@@ -34,22 +41,23 @@ final class PostponementPlay {
         asked { machine.reject(version, isSecond: isSecond, $0, now: now) }
     }
     func set(_ credential: String, lifetime: Duration? = nil) -> String {
-        Self.text(machine.set(credential, lifetime: lifetime, now: now))
+        text(machine.set(credential, lifetime: lifetime, now: now))
     }
     func refreshed(_ number: Int, _ credential: String, lifetime: Duration? = nil) -> String {
         let (isTaken, actions) = machine.refreshed(number, credential, lifetime: lifetime, now: now)
-        return "\(isTaken ? "taken" : "dropped")" + (actions.isEmpty ? "" : ", \(Self.text(actions))")
+        return "\(isTaken ? "taken" : "dropped")" + (actions.isEmpty ? "" : ", \(text(actions))")
     }
     func failed(
         _ number: Int, _ kind: Machine.Failure.Kind = .failed, mayPass: Bool = false, pause: Duration? = nil
     ) -> String {
-        Self.text(machine.refreshFailed(number, Machine.Failure(kind, mayPass: mayPass, pause: pause), now: now))
+        text(machine.refreshFailed(number, Machine.Failure(kind, mayPass: mayPass, pause: pause), now: now))
     }
+    func signOut() -> String { text(machine.signOut(now: now)) }
     func giveUp() -> String { Self.text(machine.failWaiting(Machine.Failure(.failed), now: now)) }
     func recordRejection(_ version: Int) -> String { Self.text(machine.recordRejection(version, now: now)) }
     func pass(_ time: Duration) -> String {
         now = now.advanced(by: time)
-        return Self.text(machine.passTime(now))
+        return text(machine.timePassed(now))
     }
 
     static func text(_ asked: (Machine.Answer, [Machine.Action])) -> String {
@@ -70,7 +78,6 @@ final class PostponementPlay {
             case .refresh(let number, let old): "refresh \(number) of \(old ?? "nothing")"
             case .dropRefresh(let number): "drop \(number)"
             case .release(let waiters): "release \(waiters)"
-            case .callAt(let moment): "call at \(moment.offset.components.seconds)"
             case .fail(let waiters, let failure): "fail \(waiters) \(failure.kind)"
             }
         }.joined(separator: ", ")
@@ -109,7 +116,7 @@ extension PostponementPlay {
 
     static func signedOut() -> PostponementPlay {
         let play = valid()
-        _ = play.machine.signOut()
+        _ = play.signOut()
         return play
     }
 }

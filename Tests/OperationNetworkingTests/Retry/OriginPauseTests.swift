@@ -169,18 +169,18 @@ struct OriginPauseTests {
         let origin = try #require(RequestOrigin(ofPlain: "http://example.com/"))
         func moment(_ seconds: Int) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
         _ = machine.record(.seconds(10), for: origin, now: moment(0))
-        let first = machine.wait(1, for: origin, now: moment(0)).ticket
-        let second = machine.wait(2, for: origin, now: moment(0)).ticket
-        #expect(machine.passTime(for: origin, now: moment(10)).released == [1])
+        let first = machine.wait(1, for: origin, now: moment(0))
+        let second = machine.wait(2, for: origin, now: moment(0))
+        #expect(machine.timePassed(now: moment(10)) == [1])
         #expect(machine.left(for: origin, hasWaited: true, now: moment(10)) == nil)
         #expect(machine.left(for: origin, now: moment(10)) == .seconds(1))
-        let third = machine.wait(3, for: origin, now: moment(10)).ticket
-        #expect(machine.passTime(for: origin, now: moment(11)).released == [2])
-        #expect(machine.passTime(for: origin, now: moment(12)).released == [3])
+        let third = machine.wait(3, for: origin, now: moment(10))
+        #expect(machine.timePassed(now: moment(11)) == [2])
+        #expect(machine.timePassed(now: moment(12)) == [3])
         _ = machine.record(.seconds(10), for: origin, now: moment(20))
         _ = machine.wait(4, for: origin, now: moment(20))
-        for old in [first, second, third].compactMap({ $0 }) { _ = machine.leave(old) }
-        #expect(machine.passTime(for: origin, now: moment(30)).released == [4])
+        for old in [first, second, third].compactMap({ $0 }) { #expect(machine.leave(old, for: origin) == nil) }
+        #expect(machine.timePassed(now: moment(30)) == [4])
         // Such a small extension does not make the operations ask again.
         _ = machine.record(.seconds(10), for: origin, now: moment(40))
         _ = machine.wait(5, for: origin, now: moment(40))
@@ -197,22 +197,20 @@ struct OriginPauseTests {
         #expect(told == [])
         told = machine.record(.seconds(5), for: origin, now: moment(1))
         #expect(machine.left(for: origin, now: moment(1)) == .seconds(9))
-        #expect(machine.wait(1, for: other, now: moment(1)).ticket == nil)
-        var waits = (2...3).map { machine.wait($0, for: origin, now: moment($0)) }
-        #expect(waits.map(\.due) == [moment(10), nil], "one timer is set for all")
+        #expect(machine.wait(1, for: other, now: moment(1)) == nil && machine.nextDue == nil)
+        for number in 2...3 {
+            _ = machine.wait(number, for: origin, now: moment(number))
+            #expect(machine.nextDue == moment(10), "one timer is set for all")
+        }
         told = machine.record(.seconds(5), for: origin, now: moment(4))
         #expect(told == [])
         told = machine.record(.seconds(20), for: origin, now: moment(4))
         #expect(told == [2, 3])
-        waits = (5...6).map { machine.wait($0, for: origin, now: moment($0)) }
-        #expect(waits.map(\.due) == [nil, nil])
-        var passed = machine.passTime(for: origin, now: moment(10))
-        #expect(passed.released == [] && passed.due == moment(24))
-        passed = machine.passTime(for: origin, now: moment(24))
-        #expect(passed.released == [5] && passed.due == moment(25))
-        passed = machine.passTime(for: origin, now: moment(25))
-        #expect(passed.released == [6] && passed.due == nil)
-        #expect(machine.count == 0 && machine.wait(7, for: origin, now: moment(25)).ticket == nil)
+        for number in 5...6 { _ = machine.wait(number, for: origin, now: moment(number)) }
+        #expect(machine.timePassed(now: moment(10)) == [] && machine.nextDue == moment(24))
+        #expect(machine.timePassed(now: moment(24)) == [5] && machine.nextDue == moment(25))
+        #expect(machine.timePassed(now: moment(25)) == [6] && machine.nextDue == nil)
+        #expect(machine.count == 0 && machine.wait(7, for: origin, now: moment(25)) == nil)
         _ = machine.record(.seconds(1), for: origin, now: moment(30))
         _ = machine.record(.seconds(1), for: other, now: moment(40))
         #expect(machine.count == 1)

@@ -183,29 +183,6 @@ package struct AttemptPolicies: Sendable {
     var mayTryAgain: Bool { retry != nil || offline != nil || credential != nil || manual != nil }
 }
 
-/// The place of an operation in a line, which the operation leaves when it ends.
-package struct QueuePosition<Place> {
-    private var place: Place?
-    private var isForgotten = false
-
-    package init() {}
-
-    /// Stores a new place, and returns `false` if the operation has ended, so that the caller must leave the place.
-    package mutating func take(_ new: Place) -> Bool {
-        if !isForgotten { place = new }
-        return !isForgotten
-    }
-
-    /// Removes the place, because the turn of the operation has come.
-    package mutating func clear() { place = nil }
-
-    /// Notes that the operation has ended, and returns the place that it must leave.
-    package mutating func forget() -> Place? {
-        isForgotten = true
-        return exchange(&place, with: nil)
-    }
-}
-
 /// The decision of an ``AttemptPolicy`` about a failed attempt.
 package struct AttemptPolicyDecision: Sendable {
     package typealias Handler = @Sendable (AttemptPolicyDecision?) -> Void

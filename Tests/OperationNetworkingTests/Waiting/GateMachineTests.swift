@@ -6,24 +6,24 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// Tests the order, the pace and the limits of operations that wait for the network.
+/// Tests the order, the pace and the limits of operations that wait at a gate, such as the gate of the network.
 @Suite(.timeLimit(.minutes(Rounds.minutes)))
-struct OfflineWaitingMachineTests {
-    private let pace = OfflineResumePace(perSecond: 10, settling: .seconds(1))
+struct GateMachineTests {
+    private let pace = OfflineResumePace(perSecond: 10, settling: .seconds(1)).inBatches
 
     private func second(_ number: Double) -> OperationInstant {
         OperationInstant(offset: .nanoseconds(Int64((number * 1e9).rounded())))
     }
 
-    private func machine(_ capacity: Int = .max) -> OfflineWaitingMachine<Int> {
-        OfflineWaitingMachine(capacity: capacity, pace: pace, now: second(0))
+    private func machine(_ capacity: Int = .max) -> GateMachine<Int> {
+        GateMachine(pace: pace, capacity: capacity, now: second(0))
     }
 
     @Test func `operations are released in order and at the pace, after the network has settled`() {
         var machine = machine()
         for number in 1...3 { _ = machine.enter(number, atMost: nil, now: second(0), chance: 0) }
         #expect(machine.nextDue == nil)
-        machine.connectivityChanged(isOffline: false, now: second(10), chance: 0.5)
+        machine.open(now: second(10), chance: 0.5)
         #expect(machine.nextDue == second(11.5))
         #expect(machine.actions(now: second(11), chance: 0) == [])
         #expect(machine.actions(now: second(11.5), chance: 0.5) == [.release(1)])
@@ -40,14 +40,14 @@ struct OfflineWaitingMachineTests {
         _ = machine.enter(1, atMost: nil, now: second(0), chance: 0)
         for number in 0..<1_000 {
             let now = Double(number)
-            machine.connectivityChanged(isOffline: false, now: second(now), chance: 0)
+            machine.open(now: second(now), chance: 0)
             #expect(machine.actions(now: second(now + 0.9), chance: 0) == [])
-            machine.connectivityChanged(isOffline: true, now: second(now + 0.9), chance: 0)
+            machine.close(now: second(now + 0.9))
             #expect(machine.nextDue == nil)
         }
-        machine.connectivityChanged(isOffline: false, now: second(2_000), chance: 0)
+        machine.open(now: second(2_000), chance: 0)
         // A repeated report has no effect.
-        machine.connectivityChanged(isOffline: false, now: second(2_000.5), chance: 0)
+        machine.open(now: second(2_000.5), chance: 0)
         #expect(machine.actions(now: second(2_001), chance: 0) == [.release(1)])
     }
 
@@ -58,10 +58,10 @@ struct OfflineWaitingMachineTests {
         _ = machine.enter(3, atMost: nil, now: second(0), chance: 0)
         #expect(machine.nextDue == second(3))
         #expect(machine.actions(now: second(3), chance: 0) == [.giveUp(2)])
-        machine.connectivityChanged(isOffline: false, now: second(4.5), chance: 0)
+        machine.open(now: second(4.5), chance: 0)
         #expect(machine.actions(now: second(5.4), chance: 0) == [])
         #expect(machine.actions(now: second(5.5), chance: 0) == [.release(1)])
-        machine.connectivityChanged(isOffline: true, now: second(5.5), chance: 0)
+        machine.close(now: second(5.5))
         #expect(machine.nextDue == nil)
         #expect(machine.count == 1)
     }
@@ -69,20 +69,57 @@ struct OfflineWaitingMachineTests {
     @Test func `the time with a network does not count toward the limit`() {
         var machine = machine()
         _ = machine.enter(1, atMost: .seconds(300), now: second(0), chance: 0)
-        machine.connectivityChanged(isOffline: false, now: second(10), chance: 0)
+        machine.open(now: second(10), chance: 0)
         _ = machine.enter(2, atMost: .seconds(100), now: second(50), chance: 0)
         // The network comes and goes while many operations wait for their turn.
-        machine.connectivityChanged(isOffline: true, now: second(400), chance: 0)
-        #expect(machine.offlineTime(at: second(399)) == second(10), "a time before the change")
-        #expect(machine.offlineTime(at: second(401)) == second(11))
+        machine.close(now: second(400))
+        #expect(machine.timeClosed(at: second(399)) == second(10), "a time before the change")
+        #expect(machine.timeClosed(at: second(401)) == second(11))
         #expect(machine.actions(now: second(401), chance: 0) == [])
         #expect(machine.nextDue == second(500))
         #expect(machine.actions(now: second(500), chance: 0) == [.giveUp(2)])
-        machine.connectivityChanged(isOffline: false, now: second(510), chance: 0)
-        machine.connectivityChanged(isOffline: true, now: second(1_000), chance: 0)
+        machine.open(now: second(510), chance: 0)
+        machine.close(now: second(1_000))
         #expect(machine.nextDue == second(1_180))
         #expect(machine.actions(now: second(1_179.9), chance: 0) == [])
         #expect(machine.actions(now: second(1_180), chance: 0) == [.giveUp(1)])
+    }
+
+    @Test func `a gate that is closed until a time opens on time, and a later time replaces this one`() {
+        var machine = GateMachine<Int>(pace: PostponementPace(2, every: .seconds(1)), now: second(0))
+        machine.close(until: second(10), now: second(0))
+        for number in 1...5 { _ = machine.enter(number, now: second(1)) }
+        #expect(machine.nextDue == second(10))
+        #expect(machine.actions(now: second(9.9), chance: 0) == [])
+        #expect(machine.actions(now: second(10), chance: 0) == [.release(1), .release(2)])
+        #expect(machine.nextDue == second(11))
+        machine.close(until: second(20), now: second(10.5))
+        _ = machine.enter(6, now: second(10.5))
+        #expect(machine.nextDue == second(20))
+        #expect(machine.actions(now: second(11), chance: 0) == [])
+        #expect(machine.actions(now: second(20), chance: 0) == [.release(3), .release(4)])
+        #expect(machine.actions(now: second(21), chance: 0) == [.release(5), .release(6)])
+        #expect(machine.nextDue == nil)
+        // The time after the opening does not count, even before the owner reports that the time has passed.
+        machine.close(until: second(40), now: second(30))
+        _ = machine.enter(7, atMost: .seconds(5), now: second(30))
+        #expect(machine.nextDue == second(35))
+        #expect(machine.timeClosed(at: second(50)) == machine.timeClosed(at: second(40)))
+        #expect(machine.actions(now: second(50), chance: 0) == [.release(7)])
+    }
+
+    @Test func `when the owner removes operations, those that enter an open gate later wait for the settling time`() {
+        var machine = machine()
+        for number in 1...3 { _ = machine.enter(number, atMost: .seconds(9), now: second(0), chance: 0) }
+        #expect(machine.leave { $0 == 2 } == 2 && machine.leave { $0 == 2 } == nil)
+        machine.open(now: second(1), chance: 0)
+        #expect(machine.nextDue == second(2))
+        #expect(machine.waiters == [1, 3] && machine.takeAll() == [1, 3])
+        #expect(machine.nextDue == nil)
+        _ = machine.enter(4, now: second(5), chance: 0)
+        #expect(machine.nextDue == second(6))
+        machine.close(now: second(6))
+        #expect(machine.nextDue == nil && machine.closings == 2)
     }
 
     @Test func `operations that give up leave no entries in the waiting list`() {
@@ -99,7 +136,7 @@ struct OfflineWaitingMachineTests {
     func `an invalid value of chance is limited to the valid range`(chance: Double) {
         var machine = machine()
         for number in 1...2 { _ = machine.enter(number, atMost: nil, now: second(0), chance: chance) }
-        machine.connectivityChanged(isOffline: false, now: second(0), chance: chance)
+        machine.open(now: second(0), chance: chance)
         #expect(machine.actions(now: second(0.9), chance: chance) == [])
         #expect(machine.actions(now: second(2), chance: chance) == [.release(1)])
         #expect(machine.actions(now: second(2.01), chance: chance) == [])
@@ -118,7 +155,7 @@ struct OfflineWaitingMachineTests {
         #expect(machine.leave(1) != nil)
         #expect(machine.leave(3) != nil)
         #expect(machine.nextDue == nil && machine.count == 0)
-        machine.connectivityChanged(isOffline: false, now: second(1), chance: 0)
+        machine.open(now: second(1), chance: 0)
         #expect(machine.nextDue == nil)
         // An operation that enters after the network returned waits for the same settling time.
         #expect(machine.enter(5, atMost: nil, now: second(2), chance: 0) == 4)
@@ -127,8 +164,8 @@ struct OfflineWaitingMachineTests {
 
     @Test(arguments: [(20.0, 1), (99, 1), (1_000, 10), (1e9, 10_000), (0, 1), (-1, 1), (.nan, 1)])
     func `a fast pace releases several operations per timer`(perSecond: Double, batch: Int) {
-        let pace = OfflineResumePace(perSecond: perSecond)
-        var machine = OfflineWaitingMachine<Int>(pace: pace, isOffline: false, now: second(0))
+        let pace = OfflineResumePace(perSecond: perSecond).inBatches
+        var machine = GateMachine<Int>(pace: pace, isClosed: false, now: second(0))
         for number in 1...20_000 { _ = machine.enter(number, atMost: nil, now: second(0), chance: 0) }
         #expect(machine.actions(now: second(10), chance: 0.5).count == batch)
     }
@@ -149,7 +186,7 @@ private enum Action: Equatable {
     case giveUp(Int)
 }
 
-extension OfflineWaitingMachine<Int> {
+extension GateMachine<Int> {
     fileprivate mutating func actions(now: OperationInstant, chance: Double) -> [Action] {
         timePassed(now: now, chance: chance).map { $0.end == .released ? .release($0.waiter) : .giveUp($0.waiter) }
     }
@@ -164,22 +201,23 @@ private struct WaitingRun {
         let limit: Duration?
     }
 
-    private let pace: OfflineResumePace
+    private let pace: PostponementPace
     private let capacity: Int
-    private var machine: OfflineWaitingMachine<Int>
+    private var machine: GateMachine<Int>
     private var lastNumber = 0
     private var waits: [Wait] = []
     private var now = OperationInstant(offset: .zero)
     private var isOffline = true
     /// The total time without a network.
     private var offline = Duration.zero
+    private var opensAt: OperationInstant?
     private var returned: OperationInstant?
     private var lastRelease: OperationInstant?
     private(set) var problems: [String] = []
 
-    init(pace: OfflineResumePace, capacity: Int) {
+    init(pace: PostponementPace, capacity: Int) {
         (self.pace, self.capacity) = (pace, capacity)
-        machine = OfflineWaitingMachine(capacity: capacity, pace: pace, now: now)
+        machine = GateMachine(pace: pace, capacity: capacity, now: now)
     }
 
     private mutating func check(_ isRight: Bool, _ text: @autoclosure () -> String) {
@@ -203,8 +241,15 @@ private struct WaitingRun {
             waits.removeAll { $0.ticket == wait.ticket }
         case 5:
             isOffline.toggle()
-            if !isOffline { returned = now }
-            machine.connectivityChanged(isOffline: isOffline, now: now, chance: chance)
+            opensAt = nil
+            if !isOffline {
+                returned = now
+                machine.open(now: now, chance: chance)
+            } else {
+                let time = now.advanced(by: .milliseconds(Int.random(in: 1...5_000, using: &generator)))
+                if generator.chance(1, in: 3) { opensAt = time }
+                machine.close(until: opensAt, now: now)
+            }
         case 6: pass(.milliseconds(Int.random(in: 0...2_000, using: &generator)), chance)
         default: passToNext(chance)
         }
@@ -217,13 +262,15 @@ private struct WaitingRun {
     }
 
     private mutating func pass(_ duration: Duration, _ chance: Double) {
+        let before = now
         now = now.advanced(by: duration)
-        if isOffline { offline += duration }
+        if isOffline { offline += before.duration(to: opensAt.map { min($0, now) } ?? now) }
+        if let time = opensAt, time <= now { (isOffline, returned, opensAt) = (false, now, nil) }
         for action in machine.actions(now: now, chance: chance) {
             switch action {
             case .release(let number):
                 check(!isOffline && waits.first?.number == number, "released \(number)")
-                check(returned.map { $0.duration(to: now) >= pace.settling } ?? false, "too soon after the return")
+                check(returned.map { $0.duration(to: now) >= .seconds(1) } ?? false, "too soon after the return")
                 check(lastRelease.map { $0.duration(to: now) >= .milliseconds(50) } ?? true, "too soon after the last")
                 lastRelease = now
                 waits.removeAll { $0.number == number }
@@ -241,7 +288,7 @@ private struct WaitingRun {
         if isOffline {
             isOffline = false
             returned = now
-            machine.connectivityChanged(isOffline: false, now: now, chance: 0.5)
+            machine.open(now: now, chance: 0.5)
         }
         for _ in 0..<10 { passToNext(0.5) }
         check(machine.count == 0 && machine.nextDue == nil, "somebody was forgotten")
