@@ -24,13 +24,8 @@ public final class AuthenticationRealm: Sendable {
         var refresh: Refresh?
         /// The scopes of the refreshes that are about to begin, by the number of the refresh.
         var scopes: [Int: RefreshScope] = [:]
-        weak var realm: AuthenticationRealm?
-
-        /// Returns the calls that perform actions of the machine.
-        func calls(_ actions: [Machine.Action]) -> [GateShell<State>.Call] {
-            guard let realm else { return [] }
-            return actions.map { action in { realm.perform(action) } }
-        }
+        /// The realm, which a timer must not release under the lock.
+        var realm: WeakReference<AuthenticationRealm>?
     }
 
     /// A refresh that is in progress.
@@ -70,8 +65,10 @@ public final class AuthenticationRealm: Sendable {
         state = GateShell(
             State(machine: Machine(limits: limits, canRefresh: closures.refresh != nil)), clock: options.clock,
             callingOn: DispatchQueue(label: "OperationKit.AuthenticationRealm"), nextDue: \.machine.nextDue
-        ) { state, now, _ in state.calls(state.machine.timePassed(now)) }
-        state.withLock { $0.realm = self }
+        ) { state, now, _ in
+            state.machine.timePassed(now).map { [realm = state.realm] action in { realm?.object?.perform(action) } }
+        }
+        state.withLock { $0.realm = WeakReference(self) }
     }
 
     /// The name of the realm, as set in ``AuthenticationOptions/name``.
@@ -103,7 +100,7 @@ public final class AuthenticationRealm: Sendable {
 
     // Calls of the operations.
 
-    /// Returns the credential if it can be used now, or nil if ``want(_:)`` must be called.
+    /// Returns the credential if it can be used now, or nil if ``want(_:in:)`` must be called.
     func current() -> (credential: any Sendable, version: Int)? {
         let now = options.clock.now
         return state.withLock { $0.machine.current(now: now) }
@@ -181,7 +178,7 @@ public final class AuthenticationRealm: Sendable {
             let old = (state.machine.lastCredential, state.machine.lastError)
             let (result, actions) = change(&state.machine, now)
             for case .refresh(let number, _) in actions where !scope.isEmpty { state.scopes[number] = scope }
-            var calls = state.calls(actions)
+            var calls = actions.map { action -> GateShell<State>.Call in { self.perform(action) } }
             if options.areEventsWanted, let event = report(result, state.machine.version) {
                 calls.insert({ self.notify(event) }, at: 0)
             }
@@ -249,7 +246,7 @@ extension AuthenticationRealm {
         return true
     }
 
-    /// Removes an operation from the line, and returns nil if it is not in the line.
+    /// Removes a waiting operation, and returns nil if it does not wait.
     private func takeOut(_ operation: any AnyNetworkOperation) -> Waiter? {
         let identity = ObjectIdentifier(operation)
         return state.apply { state, _, _ in (state.machine.leave { $0.identity == identity }, []) }

@@ -33,95 +33,49 @@ public final class NetworkHold: Sendable {
 
 /// Holds the queue immediately, and releases it when the network has been available for a while.
 final class HoldSwitch: Sendable {
-    private struct State {
-        /// The last reported state, or nil before the first report.
-        var isOffline: Bool?
-        var isHeld = false
-        /// Whether a thread is notifying the hold.
-        var notifying = RepeatFlag()
-        var timer: (any OperationTimer)?
-        /// The number of state changes, by which an outdated timer is ignored.
-        var number = 0
-        /// The listener, its queue, and the value of its last call.
-        var listener: (@Sendable (Bool) -> Void)?
-        var callbacks: DispatchQueue?
-        var wasReported = false
-    }
-
     private let hold: QueueHold
-    private let settling: Duration
-    private let clock: any OperationClock
-    private let chance: @Sendable () -> Double
-    private let state = Locked(State())
+    /// The gate at which the end of the hold waits while the queue is held.
+    private let gate: GateShell<GateMachine<@Sendable () -> Void>>
+    private let listener = Locked<(queue: DispatchQueue, call: @Sendable (Bool) -> Void)?>(nil)
 
     init(
         _ hold: QueueHold, settling: Duration, _ clock: any OperationClock, _ chance: @escaping @Sendable () -> Double
     ) {
         self.hold = hold
-        self.settling = max(settling, .zero).clamped
-        self.clock = clock
-        self.chance = chance
+        let pace = PostponementPace(1, every: .zero, settling: max(settling, .zero).clamped, isRandom: true)
+        gate = GateShell(
+            GateMachine(pace: pace, isClosed: false, now: clock.now), clock: clock, chance: chance, nextDue: \.nextDue
+        ) { gate, now, chance in gate.timePassed(now: now, chance: chance).map(\.waiter) }
     }
 
     /// Sets the listener, before the first report.
     func listen(on queue: DispatchQueue, _ listener: @escaping @Sendable (Bool) -> Void) {
-        state.withLock { ($0.callbacks, $0.listener) = (queue, listener) }
+        self.listener.withLock { $0 = (queue, listener) }
     }
 
     /// Handles a report of the monitor, which comes from one thread at a time.
     func record(isOffline: Bool) {
-        let pause = isOffline ? .zero : settling * (1 + chance().asChance)
-        let (old, number): ((any OperationTimer)?, Int?) = state.withLock { state in
-            // A change of the interface is not a return of the network, which would have to settle.
-            guard state.isOffline != isOffline else { return (nil, nil) }
-            state.isOffline = isOffline
-            state.number += 1
-            if isOffline { state.isHeld = true }
-            if !isOffline, pause == .zero { state.isHeld = false }
-            return (state.timer.take(), state.isHeld && !isOffline ? state.number : nil)
-        }
-        old?.cancel()
-        notify()
-        guard let number else { return }
-        let timer = clock.schedule(after: pause) { [weak self] in self?.settled(number) }
-        state.keep(timer, in: \.timer) { $0.number == number && $0.isHeld }
-    }
-
-    private func settled(_ number: Int) {
-        let timer: (any OperationTimer)? = state.withLock { state in
-            guard state.number == number else { return nil }
-            state.isHeld = false
-            return state.timer.take()
-        }
-        withExtendedLifetime(timer) {}
-        notify()
-    }
-
-    /// Updates the hold and the listener.
-    ///
-    /// Only one thread does this at a time, and repeats it after a change.
-    private func notify() {
-        state.runRounds(of: \.notifying) {
-            let isHeld = state.withLock { $0.isHeld }
-            hold.set(isHeld)
-            notifyListener(isHeld)
+        gate.apply { gate, now, chance in
+            guard isOffline else {
+                gate.open(now: now, chance: chance)
+                return ((), gate.timePassed(now: now, chance: chance).map(\.waiter))
+            }
+            gate.close(now: now)
+            guard gate.count == 0 else { return ((), []) }
+            _ = gate.enter({ [weak self] in self?.set(false) }, now: now)
+            return ((), [{ [self] in set(true) }])
         }
     }
 
-    private func notifyListener(_ isHeld: Bool) {
-        let queue = state.withLock { state in
-            exchange(&state.wasReported, with: isHeld) != isHeld && state.listener != nil ? state.callbacks : nil
-        }
-        queue?.async { [self] in state.withLock { $0.listener }?(isHeld) }
+    /// Updates the hold and notifies the listener, on one thread at a time.
+    private func set(_ isHeld: Bool) {
+        hold.set(isHeld)
+        listener.withLock { $0?.queue }?.async { [self] in listener.withLock { $0?.call }?(isHeld) }
     }
 
     func end() {
-        let (timer, listener) = state.withLock { state in
-            state.number += 1
-            return (state.timer.take(), state.listener.take())
-        }
-        timer?.cancel()
-        withExtendedLifetime(listener) {}
+        let left = (gate.apply { gate, _, _ in (gate.takeAll(), []) }, listener.withLock { $0.take() })
+        withExtendedLifetime(left) {}
         hold.end()
     }
 }

@@ -66,41 +66,39 @@ public final class RateLimit: Sendable {
         case waits(Ticket, for: Duration?)
     }
 
-    private typealias Waiter = @Sendable (Token) -> Void
-
-    private struct Lane {
-        var machine: RateLimitMachine<Waiter>
-        /// The timer for the next token.
-        ///
-        /// The number distinguishes the timer from an earlier one.
-        var timer: (number: UInt64, due: OperationInstant, timer: (any OperationTimer)?)?
-    }
+    /// A closure that receives the time of its turn.
+    private typealias Waiter = @Sendable (OperationInstant) -> Void
 
     private struct State {
-        /// The requests that are counted together, by host.
-        var lanes: [String: Lane] = [:]
+        /// The requests that are counted together, by host, and the entries of their lanes in the heap.
+        var lanes: [String: (machine: RateLimitMachine<Waiter>, entry: UInt64?)] = [:]
+        /// The lanes with waiting requests, ordered by the time of their next token.
+        var next = TimerHeap<String>()
         var lastNumber: UInt64 = 0
         /// The number of lanes at which unused ones are removed.
         var maximumCount = 64
 
-        mutating func nextNumber() -> UInt64 {
-            lastNumber += 1
-            return lastNumber
-        }
-
         /// Modifies a lane in place, because a copy of its queue would take time in proportion to the queue's length.
-        mutating func withLane<Result>(_ key: String, _ body: (inout Self, inout Lane) -> Result) -> Result? {
-            guard var lane = lanes.removeValue(forKey: key) else { return nil }
-            defer { lanes[key] = lane }
-            return body(&self, &lane)
+        ///
+        /// - Returns: The result, and the calls for the requests that get a token after the change.
+        mutating func change<Result>(
+            _ key: String, _ now: OperationInstant, _ body: (inout RateLimitMachine<Waiter>) -> Result
+        ) -> (result: Result?, calls: [@Sendable () -> Void]) {
+            guard var lane = lanes.removeValue(forKey: key) else { return (nil, []) }
+            let result = body(&lane.machine)
+            let granted = lane.machine.grant(now: now)
+            if let entry = lane.entry { _ = next.remove(entry) }
+            lane.entry = lane.machine.due(now: now).map { next.insert(key, due: $0) }
+            lanes[key] = lane
+            return (result, granted.map { granted in { granted(now) } })
         }
-    }
 
-    /// The actions to perform after the lock is released.
-    private struct Consequences {
-        var granted: [Waiter] = []
-        var timer: (number: UInt64, due: OperationInstant)?
-        var oldTimer: (any OperationTimer)?
+        /// Returns the calls for the requests whose token is available.
+        mutating func timePassed(now: OperationInstant) -> [@Sendable () -> Void] {
+            var keys: [String] = []
+            while let key = next.popDue(at: now) { keys.append(key) }
+            return keys.flatMap { change($0, now) { _ in }.calls }
+        }
     }
 
     /// Whether any session has a rate limit.
@@ -113,7 +111,7 @@ public final class RateLimit: Sendable {
     private let count: Int
     private let period: Duration
     private let burst: Int
-    private let state = Locked(State())
+    private let state: GateShell<State>
 
     /// Creates a limit on the number of requests in a period of time.
     ///
@@ -132,6 +130,9 @@ public final class RateLimit: Sendable {
         (self.count, self.period, self.burst) = (max(count, 1), max(period, .nanoseconds(1)).clamped, max(burst, 1))
         self.isPerHost = isPerHost
         self.clock = clock
+        state = GateShell(State(), clock: clock, nextDue: \.next.nextDue) { state, now, _ in
+            state.timePassed(now: now)
+        }
     }
 
     /// Creates a limit on the number of requests per second.
@@ -171,88 +172,28 @@ public final class RateLimit: Sendable {
     package func take(
         for origin: RequestOrigin, isAhead: Bool, _ granted: @escaping @Sendable (Token) -> Void
     ) -> Admission {
-        let (key, now) = (key(of: origin), clock.now)
-        let (ticket, time, consequences): (Ticket?, Duration?, Consequences) = state.withLock { state in
+        let key = key(of: origin)
+        return state.apply { state, now, _ in
             if state.lanes[key] == nil { makeLane(key, &state, now) }
-            return state.withLane(key) { state, lane in
-                if lane.machine.take(now: now) { return (nil, nil, Consequences()) }
-                let number = state.nextNumber()
-                let moment = lane.machine.wait(granted, number, isAhead: isAhead, now: now)
-                return (
-                    Ticket(limit: self, key: key, number: number), moment.map { now.duration(to: $0) },
-                    advance(&lane, &state, now)
-                )
-            } ?? (nil, nil, Consequences())
+            let number = state.lastNumber + 1
+            let (admission, calls) = state.change(key, now) { machine -> Admission? in
+                if machine.take(now: now) { return nil }
+                let turn = machine.wait(
+                    { granted(Token(limit: self, key: key, takenAt: $0)) }, number, isAhead: isAhead, now: now)
+                return .waits(Ticket(limit: self, key: key, number: number), for: turn.map { now.duration(to: $0) })
+            }
+            state.lastNumber = number
+            return ((admission ?? nil) ?? .granted(Token(limit: self, key: key, takenAt: now)), calls)
         }
-        carryOut(consequences, key, now)
-        guard let ticket else { return .granted(Token(limit: self, key: key, takenAt: now)) }
-        return .waits(ticket, for: time)
     }
 
     private func leave(_ ticket: Ticket) -> Bool {
-        var (waiter, timer): (Waiter?, (any OperationTimer)?)
-        state.withLock { state in
-            state.withLane(ticket.key) { _, lane in
-                waiter = lane.machine.leave(ticket.number)
-                if lane.machine.waitingCount == 0 { timer = exchange(&lane.timer, with: nil)?.timer }
-            } ?? ()
-        }
-        timer?.cancel()
-        return waiter != nil
+        // The closure of the request is released here, without holding the lock.
+        (state.apply { state, now, _ in state.change(ticket.key, now) { $0.leave(ticket.number) } } ?? nil) != nil
     }
 
     private func giveBack(_ token: Token) {
-        let now = clock.now
-        let consequences = state.withLock { state in
-            state.withLane(token.key) { state, lane in
-                lane.machine.giveBack(now: now)
-                return advance(&lane, &state, now)
-            }
-        }
-        if let consequences { carryOut(consequences, token.key, now) }
-    }
-
-    private func passTime(_ key: String, _ number: UInt64) {
-        let now = clock.now
-        let consequences = state.withLock { state in
-            state.withLane(key) { state, lane -> Consequences? in
-                guard lane.timer?.number == number else { return nil }
-                lane.timer = nil
-                return advance(&lane, &state, now)
-            } ?? nil
-        }
-        if let consequences { carryOut(consequences, key, now) }
-    }
-
-    /// Grants the available tokens and sets the timer for the next one.
-    private func advance(_ lane: inout Lane, _ state: inout State, _ now: OperationInstant) -> Consequences {
-        var consequences = Consequences(granted: lane.machine.grant(now: now))
-        let due = lane.machine.due(now: now)
-        if let timer = lane.timer, let due, timer.due <= due { return consequences }
-        consequences.oldTimer = exchange(&lane.timer, with: nil)?.timer
-        if let due {
-            let number = state.nextNumber()
-            lane.timer = (number, due, nil)
-            consequences.timer = (number, due)
-        }
-        return consequences
-    }
-
-    private func carryOut(_ consequences: Consequences, _ key: String, _ now: OperationInstant) {
-        consequences.oldTimer?.cancel()
-        if let (number, due) = consequences.timer {
-            let timer = clock.schedule(at: due) { self.passTime(key, number) }
-            // The timer may have fired already, or the last waiting request may have left.
-            let isOfUse = state.withLock { state in
-                state.withLane(key) { _, lane in
-                    guard lane.timer?.number == number else { return false }
-                    lane.timer?.timer = timer
-                    return true
-                } ?? false
-            }
-            if !isOfUse { timer.cancel() }
-        }
-        for granted in consequences.granted { granted(Token(limit: self, key: key, takenAt: now)) }
+        _ = state.apply { state, now, _ in state.change(token.key, now) { $0.giveBack(now: now) } }
     }
 
     private func makeLane(_ key: String, _ state: inout State, _ now: OperationInstant) {
@@ -264,8 +205,7 @@ public final class RateLimit: Sendable {
             }
             state.maximumCount = max(64, state.lanes.count * 2)
         }
-        state.lanes[key] = Lane(
-            machine: RateLimitMachine(bucket: TokenBucket(count, per: period, burst: burst, now: now)))
+        state.lanes[key] = (RateLimitMachine(bucket: TokenBucket(count, per: period, burst: burst, now: now)), nil)
     }
 }
 

@@ -224,8 +224,7 @@ extension Double {
 ///   that is in use. The shell ignores every other timer and cancels it. The shell moves a timer only to an earlier
 ///   time, because a timer that is too early finds nothing to do.
 /// - **Order.** One thread at a time makes the calls, in the order of the events, without the lock. An event within a
-///   call adds its own calls at the end. The thread that releases many operations must run no code of the user, so each
-///   call only resumes an operation on another thread.
+///   call adds its own calls at the end. Other operations wait for this thread, so a call must run no code of the user.
 package final class GateShell<State>: Sendable {
     package typealias Call = @Sendable () -> Void
 

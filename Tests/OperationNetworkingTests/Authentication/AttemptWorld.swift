@@ -30,7 +30,6 @@ struct AttemptWorld {
         /// The question that the operation waits to have answered.
         var question: Question?
         var isInFlight = false
-        var isAbandoned = false
         var pauseEnds: OperationInstant?
         var outcome: Outcome?
         var sends = 0

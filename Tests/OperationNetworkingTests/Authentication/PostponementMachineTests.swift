@@ -134,11 +134,4 @@ struct PostponementMachineTests {
         #expect(play.reject(1) == "wait 3, refresh 4 of A")
     }
 
-    @Test func `the waiting list forgets withdrawn operations, however many`() {
-        let play = Play(canRefresh: false)
-        for _ in 0..<10_000 { _ = play.want() }
-        for ticket in 1...9_999 { _ = play.machine.leave(UInt64(ticket)) }
-        #expect(play.machine.waitingCount == 1)
-        #expect(play.set("A") == "drop 1, release [10000]")
-    }
 }

@@ -123,19 +123,6 @@ struct NetworkHoldTests {
         #expect(queue.failures.allSatisfy { abs($0.date.timeIntervalSinceNow) < 3600 })
     }
 
-    @Test func `no operation starts while the network keeps coming and going`() {
-        let queue = QueueManager("uploads"), token = hold(queue)
-        for _ in 0..<1_000 {
-            network.write(.satisfied)
-            clock.advance(by: .milliseconds(1_400))
-            network.write(.unsatisfied)
-            #expect(queue.isSuspended && clock.pendingCount == 0)
-        }
-        comeBack()
-        #expect(!queue.isSuspended)
-        withExtendedLifetime(token) {}
-    }
-
     @Test func `a change of interface does not restart the settling time`() {
         let queue = QueueManager("uploads"), token = hold(queue)
         network.write(.satisfied)

@@ -18,21 +18,6 @@ struct OfflineWaitingTests {
             clock: clock, chance: { 0.5 })
     }
 
-    @Test func `when the network is back, the handlers are called one after another, and no timer is left`() {
-        let offlineWaiting = offlineWaiting(), told = EventRecorder<Int>()
-        for number in 0..<3 { _ = offlineWaiting.enter(atMost: nil) { _, _ in told.record(number) } }
-        clock.advance(by: .seconds(60))
-        network.write(.satisfied)
-        #expect(told.events == [])
-        clock.advance(by: .milliseconds(1_500))
-        #expect(told.events == [0])
-        clock.advance(by: .milliseconds(100))
-        #expect(told.events == [0, 1])
-        clock.advance(by: .milliseconds(100))
-        #expect(told.events == [0, 1, 2])
-        #expect(clock.pendingCount == 0 && offlineWaiting.waitingCount == 0)
-    }
-
     @Test func `the handler gets the reason and the time for which the network was gone`() {
         let offlineWaiting = offlineWaiting(), told = EventRecorder<(OfflineWaiting.End, Duration)>()
         _ = offlineWaiting.enter(atMost: .seconds(30)) { told.record(($0, $1)) }
@@ -45,43 +30,6 @@ struct OfflineWaitingTests {
         #expect(told.events.map(\.0) == [.limitReached, .released])
         #expect(told.events.map(\.1) == [.seconds(30), .seconds(40)])
         #expect(clock.pendingCount == 0)
-    }
-
-    @Test func `if the network comes and goes, only the time without it counts`() {
-        let offlineWaiting = offlineWaiting(), told = EventRecorder<Duration>()
-        _ = offlineWaiting.enter(atMost: .seconds(30)) { told.record($1) }
-        for _ in 0..<29 {
-            clock.advance(by: .seconds(1))
-            network.write(.satisfied)
-            clock.advance(by: .seconds(1))
-            network.write(.unsatisfied)
-        }
-        clock.advance(by: .milliseconds(999))
-        #expect(told.events == [])
-        clock.advance(by: .milliseconds(1))
-        #expect(told.events == [.seconds(30)])
-        #expect(clock.pendingCount == 0)
-    }
-
-    @Test func `an operation that leaves gets no call, and its timer is canceled`() {
-        let offlineWaiting = offlineWaiting()
-        let ticket = offlineWaiting.enter(atMost: .seconds(30)) { _, _ in Issue.record("The operation has left.") }
-        #expect(clock.pendingCount == 1)
-        #expect(ticket.map { offlineWaiting.leave($0) } == true)
-        #expect(ticket.map { offlineWaiting.leave($0) } == false)
-        #expect(clock.pendingCount == 0)
-        network.write(.satisfied)
-        #expect(clock.pendingCount == 0)
-    }
-
-    @Test func `an operation that enters when the network is back is released after the same time`() {
-        let offlineWaiting = offlineWaiting(), told = EventRecorder<OfflineWaiting.End>()
-        network.write(.unknown)
-        _ = offlineWaiting.enter(atMost: .zero) { end, _ in told.record(end) }
-        clock.advance(by: .milliseconds(1_499))
-        #expect(told.events == [])
-        clock.advance(by: .milliseconds(1))
-        #expect(told.events == [.released])
     }
 
     @Test func `a handler may enter again, and may remove other operations`() {
