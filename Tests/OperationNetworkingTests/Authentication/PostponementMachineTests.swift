@@ -133,5 +133,4 @@ struct PostponementMachineTests {
         #expect(play.giveUp() == "")
         #expect(play.reject(1) == "wait 3, refresh 4 of A")
     }
-
 }
