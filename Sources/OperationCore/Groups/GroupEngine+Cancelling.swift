@@ -14,8 +14,6 @@ extension GroupEngine {
         let cause: CancellationCause
         /// The slots of the children to cancel.
         let slots: [GroupMachine.Slot]
-        /// The children that are groups.
-        let groups: [ManagedOperation]
     }
 
     /// The number of children that are ended together.
@@ -25,23 +23,22 @@ extension GroupEngine {
     func cancelChildren(_ slots: [GroupMachine.Slot]) {
         let cause = causeForChildren
         let place = keepPlace(nil)
-        let inside = state.withLock { $0.toCancel(at: slots[...], onlyGroups: true) }
-        var cancellations = [ChildCancellation(engine: self, place: place, cause: cause, slots: slots, groups: inside)]
-        var groups = cancellations[0].groups.map { (operation: $0, outer: 0) }
+        var cancellations = [ChildCancellation(engine: self, place: place, cause: cause, slots: slots)]
+        var groups = state.withLock { $0.groupsToCancel(at: slots) }.map { (operation: $0, outer: 0) }
         while let (child, outer) = groups.popLast() {
             let inner = child.groupEngine?.cancelBeforeStart(
                 child.name, in: cancellations[outer].place, because: cancellations[outer].cause)
             guard let inner else { continue }
             groups += inner.groups.map { ($0, cancellations.count) }
-            cancellations.append(inner)
+            cancellations.append(inner.cancellation)
         }
         while let cancellation = cancellations.popLast() { cancellation.engine.finish(cancellation) }
     }
 
-    /// Cancels a group that has not begun, or returns `nil` if it has begun.
-    private func cancelBeforeStart(_ name: String?, in outer: GroupPlace, because cause: CancellationCause)
-        -> ChildCancellation?
-    {
+    /// Cancels a group that has not begun, and returns the groups in it, or `nil` if the group has begun.
+    private func cancelBeforeStart(
+        _ name: String?, in outer: GroupPlace, because cause: CancellationCause
+    ) -> (cancellation: ChildCancellation, groups: [ManagedOperation])? {
         state.withLock { state in
             guard state.operation == nil, state.machine.phase == .collecting, state.machine.cancel() else { return nil }
             let place = state.place ?? GroupPlace(name, in: outer)
@@ -51,17 +48,21 @@ extension GroupEngine {
             state.silence()
             state.cancellationCauseOfChildren = ownCause
             let slots = state.takeSlotsToCancel()
-            let groups = state.toCancel(at: slots[...], onlyGroups: true)
-            return ChildCancellation(engine: self, place: place, cause: ownCause, slots: slots, groups: groups)
+            let cancellation = ChildCancellation(engine: self, place: place, cause: ownCause, slots: slots)
+            return (cancellation, state.groupsToCancel(at: slots))
         }
     }
 
     /// Ends children after everything inside them was canceled.
     private func finish(_ cancellation: ChildCancellation) {
+        // A group keeps its children for its result, which a canceled group does not make. Without these references,
+        // most children are freed as they leave the group.
+        let isCancelled = state.withLock { $0.machine.phase == .cancellingChildren(.cancelled) }
+        if isCancelled { work.release { exchange(&$0.conclude, with: nil) } }
         var left: [ManagedOperation] = []
         for start in stride(from: 0, to: cancellation.slots.count, by: Self.portion) {
             let slots = cancellation.slots[start..<min(start + Self.portion, cancellation.slots.count)]
-            left += endBeforeStart(state.withLock { $0.toCancel(at: slots) }, because: cancellation.cause)
+            left += endBeforeStart(slots, because: cancellation.cause)
         }
         // A child that runs makes room in the queue when it ends, so it is canceled after the children that wait there.
         let hasBegun = left.map(\.isExecuting)
@@ -76,23 +77,22 @@ extension GroupEngine {
 
     /// Ends children in one step if possible, and returns those that need all steps.
     private func endBeforeStart(
-        _ children: [ManagedOperation], because cause: CancellationCause
+        _ slots: ArraySlice<GroupMachine.Slot>, because cause: CancellationCause
     ) -> [ManagedOperation] {
-        var left = children
         // Most children are in one queue, or in none.
-        for _ in 0..<2 {
-            guard let host = left.first.map({ $0.core.withLock { $0.hostEngine } }) else { break }
-            let ended =
-                host?.endBeforeStart(&left, of: self, because: cause)
-                ?? state.withLock { _ in left.takeEnded { $0.endBeforeStart(in: self, heldBy: nil, because: cause) } }
-            reportEnds(ended)
-            host?.forgetEndedBeforeStart(ended)
-            leave(ended)
-        }
+        var (ended, left) = state.withLock { $0.endBeforeStart(at: slots, in: self, because: cause) }
+        leave(&ended)
+        guard let host = left.first.flatMap({ $0.core.withLock { $0.hostEngine } }) else { return left }
+        ended = host.endBeforeStart(&left, of: self, because: cause)
+        // `ended` has references to the children, so these are not the last ones.
+        state.withLock { state in for child in ended { state.children[Int(child.slot)].operation = nil } }
+        leave(&ended, queue: host)
         return left
     }
 
-    private func reportEnds(_ ended: [ManagedOperation.EndedChild]) {
+    /// Notifies the others of the end of children, and then removes the children from their queue and from the group.
+    private func leave(_ ended: inout [ManagedOperation.EndedChild], queue: QueueEngine? = nil) {
+        if ended.isEmpty { return }
         let inherited = OperationDefaults.mayInherit ? callbackQueue(ofChildrenIn: nil) : nil
         for child in ended {
             if let inherited { child.operation.setCallbackQueue(inherited, as: .inherited) }
@@ -100,11 +100,7 @@ extension GroupEngine {
             child.operation.signalEndBeforeStart()
             if child.tag >= 0 { source?.take(child.operation, tag: child.tag) }
         }
-    }
-
-    /// Removes children from the group after all others were notified of their end.
-    private func leave(_ ended: [ManagedOperation.EndedChild]) {
-        if ended.isEmpty { return }
+        queue?.releaseReservations(ended.count)
         let (waiters, hooks, isMeasuring) = state.withLock { state in
             var waiters: [GroupWaiter] = []
             var hooks: [RecoveryHook] = []
@@ -112,16 +108,17 @@ extension GroupEngine {
                 let slot = child.slot
                 _ = state.machine.ended(slot, .cancelled)
                 state.meter.end(slot)
-                // The caller keeps the operation, so that it is not freed under the lock.
-                let entry = exchange(&state.children[Int(slot)], with: Child())
+                let waiter = exchange(&state.children[Int(slot)].waiter, with: .none)
+                if !waiter.isNone { waiters.append(waiter) }
                 if let hook = state.recoveries?.own.removeValue(forKey: slot) { hooks.append(hook) }
-                if !entry.waiter.isNone { waiters.append(entry.waiter) }
             }
             return (waiters, hooks, state.meter.isOn)
         }
         withExtendedLifetime(hooks) {}
         if isMeasuring { reportProgress() }
         for waiter in waiters { release(waiter, .ended) }
+        // The memory of operations that were created one after another is freed much faster in the reverse order.
+        while ended.popLast() != nil {}
     }
 }
 
@@ -132,19 +129,38 @@ extension GroupEngine.State {
         return machine.takeChildrenToCancel()
     }
 
-    /// Returns the children that are still in these slots, without shielded ones that got a slot in the meantime.
+    /// Returns the groups that are still in these slots, without shielded ones that got a slot in the meantime.
     ///
-    /// The other children are not touched if only groups are wanted.
-    fileprivate func toCancel(
-        at slots: ArraySlice<GroupMachine.Slot>, onlyGroups: Bool = false
-    ) -> [ManagedOperation] {
-        // If all children have ended in the meantime, there is no slot left.
-        slots.compactMap { slot in
-            guard children.indices.contains(Int(slot)), !machine.isShielded(slot),
-                !onlyGroups || children[Int(slot)].isGroup
-            else { return nil }
-            return children[Int(slot)].operation
+    /// The other children are not touched.
+    fileprivate func groupsToCancel(at slots: [GroupMachine.Slot]) -> [ManagedOperation] {
+        slots.compactMap { isToCancel($0) && children[Int($0)].isGroup ? children[Int($0)].operation : nil }
+    }
+
+    /// Ends the children in these slots that no queue holds and that can be ended in one step, and returns the others.
+    ///
+    /// The children keep their slots, so that the group does not end before the others were notified.
+    fileprivate mutating func endBeforeStart(
+        at slots: ArraySlice<GroupMachine.Slot>, in engine: GroupEngine, because cause: CancellationCause
+    ) -> (ended: [ManagedOperation.EndedChild], left: [ManagedOperation]) {
+        var (ended, left): ([ManagedOperation.EndedChild], [ManagedOperation]) = ([], [])
+        for slot in slots where isToCancel(slot) {
+            guard let child = children[Int(slot)].operation else { continue }
+            if let over = child.endBeforeStart(in: engine, heldBy: nil, because: cause) {
+                if ended.isEmpty { ended.reserveCapacity(slots.count) }
+                // This reference is not the last one, so the child is not freed under the lock.
+                children[Int(slot)].operation = nil
+                ended.append(over)
+            } else {
+                left.append(child)
+            }
         }
+        return (ended, left)
+    }
+
+    /// Whether the slot still belongs to a child that is not shielded.
+    private func isToCancel(_ slot: GroupMachine.Slot) -> Bool {
+        // If all children have ended in the meantime, there is no slot left.
+        children.indices.contains(Int(slot)) && !machine.isShielded(slot)
     }
 }
 

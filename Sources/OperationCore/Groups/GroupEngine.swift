@@ -72,6 +72,11 @@ package final class GroupEngine: ParentGroup, @unchecked Sendable {
     }
 
     let state: Locked<State>
+    /// The closures that get the group, which has at most one of them.
+    ///
+    /// Their types are not generic, because each use of a generic type looks up its description, which takes longer
+    /// than the end of a child.
+    let work = Locked<(begin: GroupBegin?, conclude: GroupEnd?)>((nil, nil))
     let source: (any GroupSource)?
 
     package init(_ machine: GroupMachine, queue: QueueManager? = nil) {
@@ -392,6 +397,12 @@ extension GroupEngine {
         }
     }
 }
+
+/// A closure that begins the body of a group.
+typealias GroupBegin = @Sendable (ManagedOperation) -> Void
+
+/// A closure that gives a group without a body its result or error.
+typealias GroupEnd = @Sendable (ManagedOperation, GroupMachine.Verdict) -> Void
 
 /// The task or thread that continues when a child has ended.
 enum GroupWaiter: Sendable {

@@ -113,16 +113,18 @@ extension GroupMachine {
         if isOver { return .refused }
         let isShielded = isShielded && !ignoresShields
         let isCancelledByGroup = isCancellingChildren && !isShielded
+        let stage: Stage = isCancelledByGroup ? .active : isReady ? .waiting : .blocked
+        let entry = Entry(stage: stage, isShielded: isShielded, isMade: isMade)
         let slot = freeSlots.popLast() ?? Slot(entries.count)
-        if Int(slot) == entries.count { entries.append(Entry()) }
+        if Int(slot) == entries.count { entries.append(entry) } else { entries[Int(slot)] = entry }
         present += 1
         if isMade { made += 1 }
-        entries[Int(slot)].isShielded = isShielded
-        entries[Int(slot)].isMade = isMade
-        move(slot, to: isCancelledByGroup ? .active : .blocked)
-        if isCancelledByGroup { return .toCancel(slot) }
-        if isReady { becameReady(slot) }
-        return .taken(slot)
+        if stage == .active { active += 1 }
+        if stage == .waiting {
+            waiting += 1
+            line.append(slot)
+        }
+        return isCancelledByGroup ? .toCancel(slot) : .taken(slot)
     }
 
     /// Moves a child to another stage, and counts it there.

@@ -28,7 +28,7 @@ extension GroupOperation where ErrorType == GroupFailure {
     convenience init(
         _ engine: GroupEngine, collect: @escaping @Sendable (GroupOperation) throws -> ResultType
     ) {
-        let conclude: Conclude = { operation, verdict in
+        let conclude: GroupEnd = { operation, verdict in
             let operation = unsafeDowncast(operation, to: GroupOperation.self)
             if verdict == .success, let result = try? collect(operation) { return operation.finish(withResult: result) }
             let (sourceError, children) = operation.engine.state.withLock { ($0.sourceError, $0.failures) }
@@ -131,7 +131,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         let engine = GroupEngine(GroupMachine(policy: .collectAll, width: width), queue: queue)
         let refusals = engine.addAtFirst(children)
         typealias Group = GroupOperation<[OperationOutcome<Value, Failure>], Never>
-        let conclude: Group.Conclude = { operation, _ in
+        let conclude: GroupEnd = { operation, _ in
             let outcomes = children.enumerated().map { index, child in
                 let refusal = refusals[index] ?? GroupError(.inGroup, child)
                 return child.outcomeInGroup ?? .cancelled(.groupRefused(refusal))

@@ -44,22 +44,14 @@ import Foundation
 public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
-    // Sendable: all mutable state is behind the locks of the engine and of `work`.
+    // Sendable: all mutable state is behind the locks of the engine.
 
     let engine: GroupEngine
-    /// The closures that get the group, of which one begins the body, or the other creates the outcome without a body.
-    ///
-    /// Their types are not generic, because each use of a generic type looks up its description, which takes longer
-    /// than the end of a child.
-    private let work: Locked<(begin: Begin?, conclude: Conclude?)>
     private let isSynchronous: Bool
 
-    typealias Begin = @Sendable (ManagedOperation) -> Void
-    typealias Conclude = @Sendable (ManagedOperation, GroupMachine.Verdict) -> Void
-
-    init(_ engine: GroupEngine, begin: Begin? = nil, conclude: Conclude? = nil, isSynchronous: Bool = false) {
+    init(_ engine: GroupEngine, begin: GroupBegin? = nil, conclude: GroupEnd? = nil, isSynchronous: Bool = false) {
         self.engine = engine
-        work = Locked((begin, conclude))
+        engine.work.withLock { $0 = (begin, conclude) }
         self.isSynchronous = isSynchronous
         super.init()
     }
@@ -67,7 +59,7 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
     deinit {
         engine.tearDown()
         // The closures may hold operations, which may hold others. The loop frees them without recursion.
-        var left = work.withLock { exchange(&$0, with: (nil, nil)) }
+        var left = engine.work.withLock { exchange(&$0, with: (nil, nil)) }
         if left.begin != nil || left.conclude != nil { ThreadWorklist.release(exchange(&left, with: (nil, nil))) }
     }
 
@@ -76,7 +68,7 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
 
     /// Starts the body of the group, or the children if the group has no body.
     public override func main() {
-        let begin = work.withLock { exchange(&$0.begin, with: nil) }
+        let begin = engine.work.withLock { exchange(&$0.begin, with: nil) }
         if let begin { begin(self) } else { engine.begin(self) }
     }
 
@@ -86,7 +78,7 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
 
     package override func releaseBody() {
         engine.outcomeWasDecided(self)
-        work.release { work in
+        engine.work.release { work in
             let begin = exchange(&work.begin, with: nil)
             return (begin, isCancelled ? exchange(&work.conclude, with: nil) : nil)
         }
@@ -96,7 +88,7 @@ public final class GroupOperation<ResultType: Sendable, ErrorType: Error>: Async
 
     package override func concludeGroup(_ verdict: GroupMachine.Verdict) {
         // A group that was canceled just now has released the closure and has ended.
-        guard let conclude = work.withLock({ exchange(&$0.conclude, with: nil) }) else { return bodyDidReturn() }
+        guard let conclude = engine.work.withLock({ exchange(&$0.conclude, with: nil) }) else { return bodyDidReturn() }
         conclude(self, verdict)
     }
 }
@@ -280,7 +272,7 @@ extension GroupOperation {
         convert: @escaping @Sendable (Thrown, GroupOperation) -> GroupThrown<ErrorType>
     ) {
         let engine = GroupEngine(GroupMachine(policy: .bodyDecides, width: width, hasBody: true), queue: queue)
-        let begin: Begin = { operation in
+        let begin: GroupBegin = { operation in
             let operation = unsafeDowncast(operation, to: GroupOperation.self)
             guard operation.engine.begin(operation) else { return }
             let task = Task {
@@ -304,7 +296,7 @@ extension GroupOperation {
         convert: @escaping @Sendable (Thrown, GroupOperation) -> GroupThrown<ErrorType>
     ) {
         let engine = GroupEngine(GroupMachine(policy: .bodyDecides, width: width, hasBody: true), queue: queue)
-        let begin: Begin = { operation in
+        let begin: GroupBegin = { operation in
             let operation = unsafeDowncast(operation, to: GroupOperation.self)
             guard operation.engine.begin(operation, isOnItsThread: true) else { return }
             do throws(Thrown) {

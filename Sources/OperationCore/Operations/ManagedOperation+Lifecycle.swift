@@ -376,8 +376,6 @@ extension ManagedOperation {
         let operation: ManagedOperation
         let slot: Int32
         let tag: Int32
-        /// The slot in the queue that held the child.
-        let queueSlot: Int32
     }
 
     /// Cancels and ends a child in one step if it has not begun and has no dependencies, dependents or handlers.
@@ -400,8 +398,7 @@ extension ManagedOperation {
             // The caller holds both, so neither is freed under the lock.
             core.parent = nil
             core.host = nil
-            return EndedChild(
-                operation: self, slot: core.parentSlot, tag: core.parentTag, queueSlot: core.slot)
+            return EndedChild(operation: self, slot: core.parentSlot, tag: core.parentTag)
         }
     }
 }

@@ -60,9 +60,9 @@ struct EntryTable {
         defer { removalsUntilTrim = Swift.max(entries.count / 2, least) }
         var count = entries.count
         while count > 0, entries[count - 1].stage == .free { count -= 1 }
-        for entry in entries[count...] {
-            firstGeneration = Swift.max(firstGeneration, entry.generation &+ 1)
-            firstStamp = Swift.max(firstStamp, entry.stamp &+ 1)
+        for index in entries[count...].indices {
+            firstGeneration = Swift.max(firstGeneration, entries[index].generation &+ 1)
+            firstStamp = Swift.max(firstStamp, entries[index].stamp &+ 1)
         }
         // A new array is created, because the old one would keep its capacity.
         entries = Array(entries[..<count])

@@ -41,32 +41,33 @@ extension QueueEngine {
 
     /// Ends children of a group that have not begun and can be ended in one step, and leaves the others in `children`.
     ///
-    /// The queue keeps their entries until `forgetEndedBeforeStart`. The caller passes few children at a time, so that
-    /// the threads of the queue do not have to wait for all of them.
+    /// Each ended child leaves a reservation, which the caller gives up when it has notified the others of the end. So
+    /// nobody finds the queue empty before. The caller passes few children at a time, so that the threads of the queue
+    /// do not have to wait for all of them.
     func endBeforeStart(
         _ children: inout [ManagedOperation], of group: ParentGroup, because cause: CancellationCause
     ) -> [ManagedOperation.EndedChild] {
         // A recording needs the dependencies of each child and their times.
         if recording.isRecording { return [] }
-        return applyAfterReclaiming { state, _ in
-            children.takeEnded { child in
-                guard let slot = child.slot(in: self) else { return nil }
+        return applyAfterReclaiming { state, after in
+            var ended: [ManagedOperation.EndedChild] = []
+            ended.reserveCapacity(children.count)
+            children.removeAll { child in
+                guard let slot = child.slot(in: self) else { return false }
                 switch state.machine.entries[Int(slot)].stage {
                 case .waiting, .held, .ready: break
-                case .free, .entering, .assigned, .running, .ending: return nil
+                case .free, .entering, .assigned, .running, .ending: return false
                 }
-                guard let ended = child.endBeforeStart(in: group, heldBy: self, because: cause) else { return nil }
+                guard let over = child.endBeforeStart(in: group, heldBy: self, because: cause) else { return false }
                 state.machine.place(slot, .ending)
-                return ended
+                // `over` has a reference to the child, so the reference in the entry is not the last one.
+                if state.machine.journal == nil { state.machine.entries[Int(slot)].work = .none }
+                end(slot, .cancelled, &state, &after)
+                ended.append(over)
+                return true
             }
-        }
-    }
-
-    /// Removes entries that `endBeforeStart` ended.
-    func forgetEndedBeforeStart(_ children: [ManagedOperation.EndedChild]) {
-        if children.isEmpty { return }
-        applyAfterReclaiming { state, after in
-            for child in children { end(child.queueSlot, .cancelled, &state, &after) }
+            state.reserved += ended.count
+            return ended
         }
     }
 }
@@ -125,20 +126,4 @@ extension QueueEngine {
 
     /// The number of callers that wait for room, including stored callers whose task was canceled.
     package var roomWaiterCount: Int { state.withLock { $0.roomWaiters.count } }
-}
-
-extension [ManagedOperation] {
-    /// Removes and returns the children that a closure ends in one step.
-    mutating func takeEnded(
-        _ end: (ManagedOperation) -> ManagedOperation.EndedChild?
-    ) -> [ManagedOperation.EndedChild] {
-        var ended: [ManagedOperation.EndedChild] = []
-        ended.reserveCapacity(count)
-        removeAll { child in
-            guard let over = end(child) else { return false }
-            ended.append(over)
-            return true
-        }
-        return ended
-    }
 }

@@ -12,8 +12,6 @@ struct GroupScaleTests {
     /// The form of the bodies in nested groups.
     enum Form: CaseIterable, Sendable { case async, synchronous, mixed }
 
-    private typealias Depth = GroupOperation<Int, GroupFailure>
-
     /// Creates nested groups to the given depth.
     private static func nested(_ depth: Int, _ form: Form, _ census: LiveObjects) -> GroupOperation<Int, GroupFailure> {
         let isAsync = form == .async || form == .mixed && depth % 2 == 0

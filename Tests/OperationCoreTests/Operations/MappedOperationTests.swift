@@ -48,20 +48,14 @@ struct MappedOperationTests {
         #expect(Look(mapped) == .finished)
     }
 
-    @Test func `canceling a mapped operation cancels its original with the same cause`() {
+    @Test(arguments: [false, true])
+    func `canceling a mapped operation cancels its original with the same cause`(startsOriginal: Bool) {
         let mapped = original.mapResult { $0 }
-        mapped.start()
+        if startsOriginal { original.start() } else { mapped.start() }
         mapped.cancel(because: .requested("enough"))
         #expect(Look(mapped) == .cancelled)
         #expect(original.cancellationCause?.message == "enough")
         #expect(original.calls.events == ["main", "cancel requested"])
-    }
-
-    @Test func `canceling a mapped operation before its start cancels its original`() {
-        let mapped = original.mapResult { $0 }
-        original.start()
-        mapped.cancel(because: .requested("enough"))
-        #expect(original.cancellationCause?.message == "enough")
     }
 
     @Test func `canceling the original cancels the mapped operation with the same cause`() {

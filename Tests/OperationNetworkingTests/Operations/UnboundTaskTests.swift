@@ -69,20 +69,17 @@ struct UnboundTaskTests {
     @Test(arguments: [false, true])
     func `a download saves the body that a task of another session receives`(isTemporary: Bool) async throws {
         final class Cover: NetworkDownloadOperation<URL>, @unchecked Sendable {
-            let other: any NetworkSession
-
-            init(_ bench: OperationBench, _ other: any NetworkSession) {
-                self.other = other
-                super.init(url: bench.server.url("/"), urlSession: bench.session)
-            }
+            let other = Locked<(any NetworkSession)?>(nil)
 
             override func createTask(
                 with request: NetworkRequest, using session: any NetworkSession
-            ) throws -> any NetworkTask { other.makeTask(with: request) }
+            ) throws -> any NetworkTask { try #require(other.withLock { $0 }).makeTask(with: request) }
         }
         let folder = try TemporaryFolder()
         do {
-            let operation = bench.watched(Cover(bench, try OperationBench().session))
+            let operation = bench.watched(Cover(url: bench.server.url("/"), urlSession: bench.session))
+            let other = try OperationBench().session
+            operation.other.withLock { $0 = other }
             if !isTemporary { operation.destination = .file(folder.url.appending(path: "cover")) }
             let file = try await operation.run()
             #expect(try Data(contentsOf: file) == Data("Hello".utf8))
@@ -95,21 +92,20 @@ struct UnboundTaskTests {
 
     @Test func `the createTask of the superclass accepts another session`() async throws {
         final class Environment: NetworkDataOperation<Data>, @unchecked Sendable {
-            let other: any NetworkSession
-
-            init(_ bench: OperationBench, _ other: any NetworkSession) {
-                self.other = other
-                super.init(url: bench.server.url("/"), urlSession: bench.session)
-            }
+            let other = Locked<(any NetworkSession)?>(nil)
 
             override func createTask(
                 with request: NetworkRequest, using session: any NetworkSession
-            ) throws -> any NetworkTask { try super.createTask(with: request, using: other) }
+            ) throws -> any NetworkTask {
+                try super.createTask(with: request, using: try #require(other.withLock { $0 }))
+            }
 
             override func evaluate(result: Data, response: HTTPURLResponse) -> Data { result }
         }
         let other = try OperationBench()
-        #expect(try await bench.watched(Environment(bench, other.session)).run() == Data("Hello".utf8))
+        let operation = bench.watched(Environment(url: bench.server.url("/"), urlSession: bench.session))
+        operation.other.withLock { $0 = other.session }
+        #expect(try await operation.run() == Data("Hello".utf8))
     }
 
     @Test func `a task of another session that was called before it was returned fails the operation`() async throws {

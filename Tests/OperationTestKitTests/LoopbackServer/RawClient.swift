@@ -106,16 +106,6 @@ final class RawClient {
         }
     }
 
-    /// Reads up to the end of the connection and returns only the number of bytes.
-    func countToEnd() throws -> Int {
-        var count = 0
-        while true {
-            let (more, ending) = try readSome(atMost: 1 << 16)
-            count += more.count
-            if ending != nil { return count }
-        }
-    }
-
     /// Reads a response whose headers contain the length of its body.
     func readAnswer() throws -> String {
         let text = try readHead()

@@ -10,6 +10,18 @@ import Testing
 extension ConformanceCase {
     private static let size = 8 << 20
 
+    /// Suspends a transfer each time it has received `part` more bytes, and checks that each byte arrives exactly once.
+    private static func suspendOften(_ run: RunningTask, at part: Int, count: Int) async {
+        for number in 1..<8 {
+            _ = await run.receiver.record { $0.bodyCount >= number * part }
+            run.task.suspend()
+            run.task.resume()
+        }
+        let record = await run.end()
+        #expect(record.isSuccess, "\(String(describing: record.error))")
+        #expect(record.bodyCount == count && record.isPattern)
+    }
+
     static var brakes: [ConformanceCase] {
         [
             ConformanceCase("a task that was suspended before it started sends nothing until it is resumed") {
@@ -146,30 +158,14 @@ extension ConformanceCase {
                 let bytes = TestPattern.bytes(count: 2 << 20)
                 let body = RequestBody.stream(canBeSentAgain: false) { PieceProducer(bytes, size: 9_000) }
                 let run = bench.start(try bench.request("PUT", body: body))
-                for part in 1..<8 {
-                    _ = await run.receiver.record { $0.bodyCount >= part << 17 }
-                    run.task.suspend()
-                    run.task.resume()
-                }
-                let record = await run.end()
-                #expect(record.isSuccess, "\(String(describing: record.error))")
-                #expect(record.bodyCount == bytes.count)
-                #expect(record.isPattern)
+                await suspendOften(run, at: 1 << 17, count: bytes.count)
             },
             ConformanceCase("suspending the download of a compressed body delivers every byte exactly once") {
                 bench async throws in
                 let bytes = TestPattern.bytes(count: 4 << 20)
                 bench.server.route("/") { _ in .gzip(bytes) }
                 let run = bench.start(try bench.request())
-                for part in 1..<8 {
-                    _ = await run.receiver.record { $0.bodyCount >= part << 18 }
-                    run.task.suspend()
-                    run.task.resume()
-                }
-                let record = await run.end()
-                #expect(record.isSuccess, "\(String(describing: record.error))")
-                #expect(record.bodyCount == bytes.count)
-                #expect(record.isPattern)
+                await suspendOften(run, at: 1 << 18, count: bytes.count)
             },
             ConformanceCase("a response that completes while the task is suspended is delivered on resume") {
                 bench async throws in
