@@ -52,7 +52,7 @@ public final class ManualWorkers: Sendable {
     /// thread that finds no work ends, which also counts as a step.
     ///
     /// - Parameter index: The index of the thread. The default is 0.
-    /// - Returns: A Boolean value that indicates whether a thread with this index exists.
+    /// - Returns: A Boolean value that indicates whether a thread with this index performed a step.
     @discardableResult
     public func step(_ index: Int = 0) -> Bool {
         let worker = source.workers.withLock { $0.indices.contains(index) ? $0[index] : nil }

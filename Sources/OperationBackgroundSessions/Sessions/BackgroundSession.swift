@@ -16,10 +16,10 @@
     /// OperationKit creates a `URLSession` with its own delegate for each identifier. While the program runs, the tasks
     /// behave like the tasks of any ``NetworkSession``, but they deliver a response only when the response is complete.
     ///
-    /// If a transfer ends after the program was launched again, the transfer's operation no longer exists. The session
-    /// then passes an ``Orphan`` to the `onOrphan` closure of ``session(_:configure:onOrphan:)``. Create the session
-    /// early after each launch, for example in the app delegate, because the system delivers finished transfers only to
-    /// an existing session.
+    /// When the program is relaunched, the operations of transfers from the earlier launch no longer exist. For each of
+    /// these transfers that ends, even before the relaunch, the session passes an ``Orphan`` to the `onOrphan` closure
+    /// of ``session(_:configure:onOrphan:)``. Create the session soon after each launch, for example in the app
+    /// delegate, because the system delivers finished transfers only to an existing session.
     ///
     /// ```text
     /// func application(

@@ -447,7 +447,7 @@ extension FlightTable {
 extension CancellationCause.Code {
     /// All operations that shared the work were canceled, so OperationKit canceled the work.
     public static let allAskersLeft = Self("allAskersLeft")
-    /// The queue that was chosen for shared work did not accept the work.
+    /// The ``QueueManager`` that you passed to the initializer of ``SharedOperations`` did not accept the shared work.
     public static let runRefused = Self("runRefused")
 }
 

@@ -142,7 +142,7 @@ extension GroupEngine {
 
 // Groups with an error type of your own.
 extension GroupOperation {
-    /// Creates a group with an async body that throws errors of a specific type.
+    /// Creates a group with an async body that can throw only errors of a specific type.
     ///
     /// ```swift
     /// enum AppError: Error { case user(OperationFailure<any Error>), empty }
@@ -172,7 +172,7 @@ extension GroupOperation {
         self.init(width: width, on: queue, body, convert: GroupOperation.verdict)
     }
 
-    /// Creates a group with a synchronous body that throws errors of a specific type.
+    /// Creates a group with a synchronous body that can throw only errors of a specific type.
     ///
     /// The body runs on one thread.
     ///
@@ -202,7 +202,7 @@ extension GroupOperation {
 
 // Groups with the error type of this package.
 extension GroupOperation where ErrorType == GroupFailure {
-    /// Creates a group with an async body that throws any error.
+    /// Creates a group with an async body that can throw errors of any type.
     ///
     /// The error of the group is a ``GroupFailure``. If the body throws the error of a child, the ``GroupFailure``
     /// names the child.
@@ -219,7 +219,7 @@ extension GroupOperation where ErrorType == GroupFailure {
         self.init(width: width, on: queue, body, convert: GroupOperation.failure)
     }
 
-    /// Creates a group with a synchronous body that throws any error.
+    /// Creates a group with a synchronous body that can throw errors of any type.
     ///
     /// The body runs on one thread. The error of the group is a ``GroupFailure``. If the body throws the error of a
     /// child, the ``GroupFailure`` names the child.

@@ -92,7 +92,7 @@ package final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asy
 }
 
 extension TypedOperation {
-    /// Creates an operation that converts the outcome of this operation and starts and ends together with it.
+    /// Creates an operation that starts and ends together with this operation and converts its outcome.
     ///
     /// In the following rules, the *original* is this operation, and the *mapped operation* is the operation that this
     /// method returns.
@@ -109,9 +109,9 @@ extension TypedOperation {
     /// - The conversion runs once, on the thread that ends the original. After the conversion, the handlers of the
     ///   mapped operation are called and `isFinished` becomes `true`. If the original has already ended, the mapped
     ///   operation has its outcome immediately and does not need to be started.
-    /// - If you cancel a mapped operation, the original is also canceled. The closure of the mapped operation that you
-    ///   cancel is not called. The other operations that are mapped from the original convert the cancellation. For
-    ///   example, `mapOutcome` can convert a timeout of the original to an error.
+    /// - If you cancel a mapped operation, the original is also canceled. OperationKit does not call the closure of the
+    ///   mapped operation that you cancel. The other operations that are mapped from the original convert the
+    ///   cancellation. For example, `mapOutcome` can convert a timeout of the original to an error.
     /// - If you call `finish` on a mapped operation, the result or error that you pass replaces the outcome of the
     ///   conversion. The original is not affected, and a later `cancel()` on the mapped operation has no effect.
     /// - On Linux, do not convert a mapped operation to the type `Operation` before you pass it to the

@@ -24,7 +24,7 @@ public struct NetworkProbe: Sendable {
     public enum Verdict: Sendable, Hashable {
         /// The response came from the server that the probe contacted.
         case reached
-        /// The response came from another server, such as the sign-in page of a network.
+        /// The response came from another server, such as a network's captive portal.
         case intercepted
         /// The response says nothing about the network, for example because it is a server error.
         case unclear
@@ -55,8 +55,8 @@ public struct NetworkProbe: Sendable {
     /// depends on the scheme of the URL that you pass to the initializer:
     ///
     /// - For `http`, the status 204 means that the response came from the server at the URL. Any other success or
-    ///   redirection status, and the status 511, mean that another server intercepted the request, such as the server
-    ///   of a sign-in page.
+    ///   redirection status, and the status 511, mean that another server, such as a captive portal, intercepted the
+    ///   request.
     /// - For `https`, no other server can respond in place of the host, so any success or redirection status means that
     ///   the server responded.
     /// - All other responses prove nothing about the network.
@@ -66,8 +66,8 @@ public struct NetworkProbe: Sendable {
 
     /// Creates options for a probe that sends requests to a URL.
     ///
-    /// Only a probe with an `http` URL can detect a sign-in page. With an `https` URL, a sign-in page causes a timeout
-    /// or an untrusted certificate.
+    /// Only a probe with an `http` URL can detect a captive portal, such as a sign-in page. With an `https` URL, a
+    /// captive portal causes a timeout or an untrusted certificate.
     ///
     /// - Parameter url: The URL to which the probe sends its requests.
     public init(_ url: URL) {
@@ -86,9 +86,10 @@ public struct NetworkProbe: Sendable {
 
 /// A monitor that repeatedly sends requests to a server to check whether the server is reachable.
 ///
-/// Use this monitor if you need to know whether a server responds, or whether a sign-in page intercepts requests
-/// (`Connectivity.isCaptive`). Use your own server and a long interval, because each check sends a request. A long
-/// interval is sufficient if you combine the probe with the system's monitor in a ``CombinedConnectivity``:
+/// Use this monitor if you need to know whether a server responds, or whether a captive portal, such as a network's
+/// sign-in page, intercepts requests (`Connectivity.isCaptive`). Use your own server and a long interval, because each
+/// check sends a request. A long interval is sufficient if you combine the probe with the system's monitor in a
+/// ``CombinedConnectivity``:
 ///
 /// ```swift
 /// func watch(_ url: URL) -> some ConnectivityMonitor {
@@ -97,7 +98,7 @@ public struct NetworkProbe: Sendable {
 /// ```
 ///
 /// The monitor sends requests until you release it. Do not use a session that follows redirects, such as an
-/// `ExchangeSession`, because the monitor might not recognize a sign-in page.
+/// `ExchangeSession`, because the monitor might not recognize a captive portal.
 ///
 /// The monitor treats the network as unavailable after two consecutive requests without a response, because a single
 /// request might get lost. Other failures, such as an untrusted certificate, do not change the state.

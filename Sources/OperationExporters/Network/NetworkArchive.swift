@@ -144,8 +144,9 @@ public final class NetworkArchive: NetworkObserver {
 
     /// Returns the archive as JSON in UTF-8 and removes its entries.
     ///
-    /// Call this method repeatedly, for example every minute, to write each period to a separate file. The archive adds
-    /// the entries of an attempt when the attempt ends.
+    /// To keep the entries of each period in a separate file, call this method at regular intervals, for example every
+    /// minute, and write the returned data to a new file. The archive adds the entries of an attempt when the attempt
+    /// ends.
     ///
     /// - Throws: An error from the JSON encoder.
     public func takeHAR() throws -> Data {

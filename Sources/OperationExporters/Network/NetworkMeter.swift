@@ -20,7 +20,7 @@ import OperationNetworking
 /// The meter uses a bounded amount of memory, because the number of label values is limited. Labels contain methods,
 /// hosts, status classes, error codes, other names that OperationKit defines, and the names of watched queues. Labels
 /// do not contain paths or queries. The meter uses the value `other` for hosts and queue names beyond the limits in its
-/// ``Options``, for error codes beyond the first 100, and for unusual methods.
+/// ``Options``, for error codes beyond the first 100, and for nonstandard HTTP methods.
 public final class NetworkMeter: NetworkObserver {
     /// A set of options that determine the labels and buckets of a meter.
     public struct Options: Sendable {

@@ -103,7 +103,8 @@ public final class NetworkTrace: NetworkObserver {
 
     /// Returns the timeline as a Chrome trace and removes the ended operations from the timeline.
     ///
-    /// Call this method repeatedly, for example every minute, to write each period to a separate file.
+    /// To keep each period in a separate file, call this method at regular intervals, for example every minute, and
+    /// write the returned data to a new file.
     ///
     /// If an operation is in progress, the returned trace contains the events so far, and a later trace contains all
     /// events of the operation.

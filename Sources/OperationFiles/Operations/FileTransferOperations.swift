@@ -76,10 +76,10 @@ public final class FileCopyOperation: FileOperation<URL>, @unchecked Sendable {
 /// operation copies the item like ``FileCopyOperation`` and then removes the original. If that removal fails, the copy
 /// is complete, and the error has the action `removing`.
 ///
-/// If another program changes the source during the copy, the operation completes the copy but does not remove the
-/// original. The operation then fails with an error that has the action `removing` and the code `changedMeanwhile`. The
-/// operation does not detect changes inside a directory. If you change the contents of a directory while the operation
-/// moves it to another file system, your changes can be lost.
+/// If the source changes during the copy, the operation completes the copy but does not remove the original. The
+/// operation then fails with an error that has the action `removing` and the code `changedMeanwhile`. The operation
+/// does not detect changes inside a directory. If you change the contents of a directory while the operation moves it
+/// to another file system, your changes can be lost.
 public final class FileMoveOperation: FileOperation<URL>, @unchecked Sendable {
     // Sendable: it adds only constants.
 

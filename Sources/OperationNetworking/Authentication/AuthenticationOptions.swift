@@ -148,8 +148,8 @@ extension OperationFailure: EndOfOperation {
 ///
 /// When the server rejects the credential of a request, the authenticator pauses the operation that sent the request,
 /// and another operation in the same queue can start. The authenticator then refreshes the credential once. During the
-/// refresh, OperationKit does not send requests with the old credential. After the refresh, each paused operation
-/// creates its request again and sends the new request.
+/// refresh, new requests wait. However, requests that are already connecting can still be sent with the old credential.
+/// After the refresh, each paused operation creates its request again and sends the new request.
 ///
 /// ```swift
 /// struct Token: Decodable, Sendable {
@@ -191,10 +191,11 @@ public final class Authenticator<Credential: Sendable>: Sendable {
     ///   - apply: A closure that adds a credential to a request. The authenticator calls the closure each time a
     ///     request is ready to be sent.
     ///   - refresh: A closure that fetches a new credential. The closure receives the last credential, which may have
-    ///     expired, or `nil`. Store the new credential before you return it. A refresh begins only after the previous
-    ///     refresh has ended, timed out or been canceled. Canceling an operation that waits does not cancel the
-    ///     refresh. Network operations that you create within the closure do not wait for this refresh. If the closure
-    ///     is `nil`, operations that need a new credential wait until you call ``set(_:)``.
+    ///     expired, or `nil`. Save the new credential, for example in the keychain, before you return it, because the
+    ///     authenticator keeps the credential only in memory. A refresh begins only after the previous refresh has
+    ///     ended, timed out or been canceled. Canceling an operation that waits does not cancel the refresh. Network
+    ///     operations that you create within the closure do not wait for this refresh. If the closure is `nil`,
+    ///     operations that need a new credential wait until you call ``set(_:)``.
     public init(
         _ credential: Credential? = nil, options: AuthenticationOptions = AuthenticationOptions(),
         lifetime: @escaping @Sendable (Credential) -> Duration? = { _ in nil },
@@ -255,7 +256,7 @@ public struct AuthenticationEvent: Sendable, CustomStringConvertible {
 
         /// The authenticator began to refresh the credential.
         ///
-        /// During the refresh, OperationKit does not send requests with the old credential.
+        /// During the refresh, new requests wait.
         public static let refreshBegan = Kind("refreshBegan")
         /// A request needs a credential, but the authenticator has no `refresh` closure.
         ///

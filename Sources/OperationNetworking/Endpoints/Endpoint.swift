@@ -41,7 +41,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// The query parameters of the request.
     ///
     /// The ``NetworkBase/formEncoder`` determines the format of arrays, nested values and `nil` values. By default, the
-    /// request omits `nil` values.
+    /// request omits each parameter whose value is `nil`. To send these parameters, set ``FormEncoder/nils``.
     ///
     /// The default is an empty dictionary.
     public var query: [String: (any Sendable)?]
@@ -63,7 +63,8 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     }
     /// Whether it is certain that the request has no body, so that no code of the user creates it.
     private(set) var sendsNoBody = false
-    /// A closure that receives the body and headers of the response and the ``NetworkBase``, and returns the result.
+    /// A closure that receives the response body, the `HTTPURLResponse` and the operation's ``NetworkBase``, and
+    /// returns the result.
     ///
     /// The operation can call the closure on any thread.
     public var decode: @Sendable (Data, HTTPURLResponse, NetworkBase) throws -> ResultType {
@@ -86,13 +87,13 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// - Parameters:
     ///   - method: The HTTP method of the request.
     ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     ///   - headers: The headers of the request, in addition to ``NetworkBase/headers``. The default is an empty list.
     ///   - accepts: The value of the `Accept` header. The default is `*/*`, which accepts responses of any content
     ///     type.
     ///   - makeBody: A closure that creates the body of the request. The default closure creates no body.
-    ///   - decode: A closure that receives the body and headers of the response and the ``NetworkBase``, and returns
-    ///     the result. The operation can call the closure on any thread.
+    ///   - decode: A closure that receives the response body, the `HTTPURLResponse` and the operation's
+    ///     ``NetworkBase``, and returns the result. The operation can call the closure on any thread.
     public init(
         _ method: String, _ path: String, query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
         accepts: String = "*/*", makeBody: @escaping @Sendable (NetworkBase) throws -> RequestBody = { _ in .none },
@@ -150,8 +151,8 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// the base URL. If the URL contains a user name or a password, the operation removes both.
     ///
     /// If the scheme, host or port of the URL differs from that of the base URL, the operation fails with
-    /// ``NetworkError/Code/otherOrigin`` before it sends a request. If you allow other origins, a request to another
-    /// origin does not contain the secrets of the base:
+    /// ``NetworkError/Code/otherOrigin`` before it sends a request. If you allow other origins, the following rules
+    /// protect the secrets of the base in a request to another origin:
     ///
     /// - The operation does not send the headers of the base to that origin, because any header might be a credential.
     /// - The operation sends the existing headers of the endpoint, except the headers that a session always removes
@@ -225,7 +226,7 @@ extension Endpoint where ResultType: Decodable {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     public static func get(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
         reading("GET", path, query)
     }
@@ -234,7 +235,7 @@ extension Endpoint where ResultType: Decodable {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     public static func delete(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
         reading("DELETE", path, query)
     }
@@ -243,7 +244,7 @@ extension Endpoint where ResultType: Decodable {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     ///   - value: The value to encode. The operation encodes the value with ``NetworkBase/makeEncoder`` each time it
     ///     creates the request.
     public static func post(
@@ -256,7 +257,7 @@ extension Endpoint where ResultType: Decodable {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     ///   - body: The body of the request. The default is ``RequestBody/none``.
     public static func post(
         _ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody = .none
@@ -268,7 +269,7 @@ extension Endpoint where ResultType: Decodable {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     ///   - form: The names and values of the form. The operation encodes the form with ``NetworkBase/formEncoder``,
     ///     which by default omits names whose value is `nil`.
     public static func post(
@@ -281,7 +282,7 @@ extension Endpoint where ResultType: Decodable {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     ///   - value: The value to encode. The operation encodes the value with ``NetworkBase/makeEncoder`` each time it
     ///     creates the request.
     public static func put(
@@ -294,7 +295,7 @@ extension Endpoint where ResultType: Decodable {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     ///   - body: The body of the request.
     public static func put(_ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody) -> Self {
         sending("PUT", path, query, body: body)
@@ -304,7 +305,7 @@ extension Endpoint where ResultType: Decodable {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     ///   - value: The value to encode. The operation encodes the value with ``NetworkBase/makeEncoder`` each time it
     ///     creates the request.
     public static func patch(
@@ -318,7 +319,7 @@ extension Endpoint where ResultType: Decodable {
     /// - Parameters:
     ///   - method: The HTTP method of the request, such as `DELETE`.
     ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     ///   - value: The value to encode. The operation encodes the value with ``NetworkBase/makeEncoder`` each time it
     ///     creates the request.
     public static func sending(
@@ -333,7 +334,7 @@ extension Endpoint where ResultType: Decodable {
     /// - Parameters:
     ///   - method: The HTTP method of the request, such as `PATCH`.
     ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     ///   - body: The body of the request.
     public static func sending(
         _ method: String, _ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody
@@ -369,7 +370,7 @@ extension Endpoint where ResultType == ImageData {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     public static func image(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
         image(path, query) { $0 }
     }
@@ -380,7 +381,7 @@ extension Endpoint {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     ///   - decode: A closure that creates the result from the image data. The operation can call the closure on any
     ///     thread.
     public static func image(
@@ -398,7 +399,7 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     public func image(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> EndpointOperation<ImageData> {
         operation(for: .image(path, query))
     }
@@ -410,7 +411,7 @@ extension NetworkBase {
         ///
         /// - Parameters:
         ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
-        ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty
+        ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty
         ///     dictionary.
         public static func decodedImage(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
             image(path, query) { try $0.decoded() }
@@ -456,7 +457,7 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     ///   - destination: The location where the operation stores the file. The default is
     ///     ``DownloadDestination/temporary``.
     public func download(

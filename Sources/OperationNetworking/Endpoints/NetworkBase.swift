@@ -330,7 +330,7 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which OperationKit percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
     ///     is an empty list.
     ///   - type: The type of the result. By default, the compiler infers the type from the context.
@@ -373,7 +373,7 @@ extension NetworkBase {
     /// - Parameters:
     ///   - value: The value to encode.
     ///   - path: The unencoded path, which OperationKit percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     ///   - method: The HTTP method. The default is `POST`.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
     ///     is an empty list.
@@ -390,7 +390,7 @@ extension NetworkBase {
     /// - Parameters:
     ///   - body: The body to send.
     ///   - path: The unencoded path, which OperationKit percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     ///   - method: The HTTP method. The default is `POST`.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
     ///     is an empty list.
@@ -406,7 +406,7 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which OperationKit percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
     ///     is an empty list.
     ///   - type: The type of the result. By default, the compiler infers the type from the context.
@@ -497,7 +497,7 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which OperationKit percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
     ///     is an empty list.
     /// - Throws: A ``NetworkError`` if the request is not valid, if the transfer fails, or if the rules reject the
@@ -536,7 +536,7 @@ extension NetworkBase {
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which OperationKit percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters. By default, the request omits `nil` values. The default is an empty dictionary.
+    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
     ///     is an empty list.
     ///   - silence: The time without data after which the sequence opens a new connection. The default is `nil`. For

@@ -207,7 +207,8 @@ extension AnyNetworkOperation {
     /// Adds a closure that receives the operation and the cause when the operation is canceled.
     ///
     /// The operation calls the closure on its callback queue, after the handlers and the closures that you added
-    /// earlier. Keep a reference to the operation until it calls the closure.
+    /// earlier. If the operation is freed before then, it does not call the closure, so keep a reference to the
+    /// operation.
     @discardableResult
     public func onCancellation(_ body: @escaping @Sendable (Self, CancellationCause) -> Void) -> Self {
         onEnd { outcome in

@@ -43,11 +43,11 @@ import Synchronization
 /// - ``evaluate(result:head:)`` or ``evaluate(result:response:)`` creates the result.
 ///
 /// The operation calls these hooks in each attempt. If the request waits, for example for a credential, the operation
-/// calls the first three hooks again after the wait.
+/// calls ``makeRequest()``, ``prepareRequest(_:)`` and ``adapt(_:)`` again after the wait.
 ///
-/// The first two hooks run on the thread that starts the operation or ends the wait. The ``adapt(_:)`` hook runs in
-/// Swift's cooperative thread pool. The `evaluate` hooks run on a separate thread, so that they do not block a session
-/// thread.
+/// The ``makeRequest()`` and ``prepareRequest(_:)`` hooks run on the thread that starts the operation or ends the wait.
+/// The ``adapt(_:)`` hook runs in Swift's cooperative thread pool. The `evaluate` hooks run on a separate thread, so
+/// that they do not block a session thread.
 ///
 /// ### Without an evaluator
 ///
@@ -207,7 +207,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// Creates an operation without a request for a subclass that overrides ``makeRequest()``, with an evaluator that
     /// receives an `HTTPURLResponse`.
     ///
-    /// For example, an abstract base class does not need a URL:
+    /// For example, an abstract base class can store the URL of a service and create the request of each subclass in
+    /// ``makeRequest()``:
     ///
     /// ```swift
     /// class ShopOperation<ResultType: Sendable>: NetworkDataOperation<ResultType>,
@@ -345,12 +346,13 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// If a subclass only changes the request or creates the result, override ``prepareRequest(_:)`` or
     /// ``evaluate(result:head:)`` instead of this method.
     ///
-    /// The operation does not receive the response to the task, so most features of the operation are not available:
+    /// The operation does not receive the response to the task, so most features of the operation are not available.
+    /// The following rules apply:
     ///
     /// - The operation calls ``makeRequest()``, ``prepareRequest(_:)`` and ``adapt(_:)``. The operation also adds an
     ///   authenticator's credential and a service's headers.
-    /// - The operation resumes the task. The operation cancels the task if you cancel the operation, or if the attempt
-    ///   exceeds ``Retry/attemptTimeout``.
+    /// - The operation resumes the task, so return a task that you have not resumed. The operation cancels the task if
+    ///   you cancel the operation, or if the attempt exceeds ``Retry/attemptTimeout``.
     /// - The operation can make another attempt only if an attempt exceeds its timeout, or if this method or a hook
     ///   that prepares the request throws an error. A `URLError` from this method counts as a transfer failure.
     /// - The operation ends with the first result or error from the completion handler and does not make another
@@ -382,8 +384,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// Creates the collector that receives the body of a response that the operation accepts.
     ///
-    /// The default implementation supports the task results `Data` and `URL`, which represents a temporary file. If the
-    /// operation has another `TaskResult`, override this method.
+    /// The default implementation supports the `TaskResult` types `Data` and `URL`. For `URL`, it creates a temporary
+    /// file. For any other `TaskResult`, override this method.
     ///
     /// - Parameter head: The status and the headers of the response.
     /// - Throws: Any error. The attempt then fails.

@@ -30,7 +30,8 @@ import OperationCore
 ///
 /// By default, the time without data is not limited. To limit this time, set ``silence``, or set
 /// ``TransferTimeouts/idle`` to a value other than its default. The sequence then opens a new connection after that
-/// time without data. Even without a limit, a ``CurlSession`` detects a broken connection within a few minutes.
+/// time without data. Even without a limit, a ``CurlSession`` detects a broken connection within a few minutes, because
+/// the session sends TCP keep-alive probes.
 public struct ServerSentEvents: AsyncSequence, Sendable {
     /// The request for the events, to which the sequence adds the `Accept` and `Last-Event-ID` headers.
     public let request: NetworkRequest

@@ -39,7 +39,7 @@ public struct RetryPolicy: Sendable {
     /// This duration includes the time spent preparing attempts and calling ``decide``. The duration does not include
     /// the time during which the operation is suspended or is waiting for the network or a credential.
     public var window: Duration? = .seconds(60)
-    /// The HTTP methods of the requests that a server can safely process twice.
+    /// The HTTP methods of the requests that a server can safely process more than once.
     ///
     /// The default is `GET`, `HEAD`, `OPTIONS`, `TRACE`, `PUT` and `DELETE`. If the value is `nil`, all methods count
     /// as safe.
@@ -78,12 +78,12 @@ public struct RetryPolicy: Sendable {
     public init() {}
 
     /// A policy that allows three attempts, which begin within one minute, for requests that a server can safely
-    /// process twice.
+    /// process more than once.
     public static let standard = RetryPolicy()
 
     /// A policy that allows retries for requests with any HTTP method.
     ///
-    /// Use this policy only for services that can safely process all requests twice.
+    /// Use this policy only for services that can safely process any request more than once.
     public static let anyMethod: RetryPolicy = {
         var policy = RetryPolicy()
         policy.methods = nil

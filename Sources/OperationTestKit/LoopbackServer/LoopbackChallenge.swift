@@ -44,8 +44,8 @@ public final class LoopbackChallenge: Sendable {
     ///
     /// - Parameters:
     ///   - realm: The HTTP realm in the challenge. The default is `test`.
-    ///   - user: The user name that the challenge accepts.
-    ///   - password: The password that the challenge accepts.
+    ///   - user: The user name that the server accepts.
+    ///   - password: The password that the server accepts.
     ///   - isOfProxy: A Boolean value that indicates whether the challenge comes from a proxy. The default is `false`.
     public static func basic(
         realm: String = "test", user: String, password: String, isOfProxy: Bool = false
@@ -72,8 +72,8 @@ public final class LoopbackChallenge: Sendable {
     ///
     /// - Parameters:
     ///   - realm: The HTTP realm in the challenge. The default is `test`.
-    ///   - user: The user name that the challenge accepts.
-    ///   - password: The password that the challenge accepts.
+    ///   - user: The user name that the server accepts.
+    ///   - password: The password that the server accepts.
     ///   - algorithm: The hash algorithm. The default is ``DigestAlgorithm/md5``.
     ///   - usesPerNonce: The number of requests after which a nonce expires. The default sets no limit.
     ///   - isOfProxy: A Boolean value that indicates whether the challenge comes from a proxy. The default is `false`.

@@ -30,8 +30,8 @@ import OperationNetworking
 /// The session replaces secrets that it recognizes by their names in headers, cookies, queries, fragments, JSON and
 /// forms. A secret string becomes `***`, and a secret number in JSON becomes 0, so that values keep their types. In
 /// paths, text and JSON strings, the session also replaces text that looks like a secret, such as the value in
-/// `password=…`. The session might replace harmless text. The session does not change binary bodies and might miss a
-/// secret, so examine the file before you share it.
+/// `password=…`. The session might replace harmless text, such as the end of `urn:ietf:params:oauth:token-type:jwt`.
+/// The session does not change binary bodies and might miss a secret, so examine the file before you share it.
 ///
 /// The session keeps the bodies of all exchanges in memory. If a body exceeds the body limit, the recording contains
 /// only the length and the checksum of the body. The same applies to a body that is compressed or does not match its

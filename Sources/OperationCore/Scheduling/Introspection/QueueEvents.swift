@@ -61,7 +61,7 @@ public struct QueueEvent: Sendable, CustomStringConvertible {
         case started(QueueEntry)
         /// A running entry released its slot and waits, for example for a network connection or before a retry.
         ///
-        /// If the reason for the wait changes, the queue reports this change again.
+        /// If the reason for the wait changes, the queue reports `rested` again with the new reason.
         case rested(QueueEntry, WaitReason)
         /// A running entry that waited has a slot again and resumes its work.
         case wentOn(QueueEntry)

@@ -42,8 +42,7 @@ public struct QueueRun: Sendable, Identifiable {
     package var handlerEnqueued: OperationInstant?
     /// The time at which the handler began, or `nil` if no handler was called.
     package var handlerBegan: OperationInstant?
-    /// The number of the lane in which a diagram shows the entry, counted from zero, or `nil` if the entry did not
-    /// begin.
+    /// The zero-based index of the lane that contains the entry in a diagram, or `nil` if the entry did not begin.
     ///
     /// Entries that ran at the same time never have the same lane.
     public package(set) var lane: Int?
