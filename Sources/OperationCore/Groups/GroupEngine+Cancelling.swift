@@ -90,7 +90,7 @@ extension GroupEngine {
         return left
     }
 
-    /// Notifies the others of the end of children, and then removes the children from their queue and from the group.
+    /// Notifies the others of the end of children, and then gives up their reservations and removes them from the group.
     private func leave(_ ended: inout [ManagedOperation.EndedChild], queue: QueueEngine? = nil) {
         if ended.isEmpty { return }
         let inherited = OperationDefaults.mayInherit ? callbackQueue(ofChildrenIn: nil) : nil

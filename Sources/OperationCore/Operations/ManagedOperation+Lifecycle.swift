@@ -381,7 +381,8 @@ extension ManagedOperation {
     /// Cancels and ends a child in one step if it has not begun and has no dependencies, dependents or handlers.
     ///
     /// Call this method under the lock of the queue that holds the child, or of the group if no queue does. The caller
-    /// then releases the body, calls `signalEndBeforeStart`, and notifies the queue and the group, in this order.
+    /// removes the child from the queue under this lock. Without the lock, the caller then releases the body, calls
+    /// `signalEndBeforeStart`, and notifies the group, in this order.
     ///
     /// - Returns: `nil`, without any effect, if the child does not meet these conditions.
     final func endBeforeStart(

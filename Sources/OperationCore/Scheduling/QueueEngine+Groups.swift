@@ -41,16 +41,17 @@ extension QueueEngine {
 
     /// Ends children of a group that have not begun and can be ended in one step, and leaves the others in `children`.
     ///
-    /// Each ended child leaves a reservation, which the caller gives up when it has notified the others of the end. So
-    /// nobody finds the queue empty before. The caller passes few children at a time, so that the threads of the queue
-    /// do not have to wait for all of them.
+    /// Each ended child leaves a reservation, which the caller gives up when it has notified the others of the end. Until
+    /// then, the queue accepts no other operations in their place, and no code that waits for the queue to drain
+    /// continues. The caller passes few children at a time, so that the threads of the queue do not have to wait for all
+    /// of them.
     func endBeforeStart(
         _ children: inout [ManagedOperation], of group: ParentGroup, because cause: CancellationCause
     ) -> [ManagedOperation.EndedChild] {
-        // A recording needs the dependencies of each child and their times.
-        if recording.isRecording { return [] }
-        return applyAfterReclaiming { state, after in
+        applyAfterReclaiming { state, after in
             var ended: [ManagedOperation.EndedChild] = []
+            // A recording needs the dependencies and times of each child, and event readers are called after the end.
+            if recording.isRecording || state.machine.journal != nil { return ended }
             ended.reserveCapacity(children.count)
             children.removeAll { child in
                 guard let slot = child.slot(in: self) else { return false }
@@ -61,7 +62,7 @@ extension QueueEngine {
                 guard let over = child.endBeforeStart(in: group, heldBy: self, because: cause) else { return false }
                 state.machine.place(slot, .ending)
                 // `over` has a reference to the child, so the reference in the entry is not the last one.
-                if state.machine.journal == nil { state.machine.entries[Int(slot)].work = .none }
+                state.machine.entries[Int(slot)].work = .none
                 end(slot, .cancelled, &state, &after)
                 ended.append(over)
                 return true

@@ -12,6 +12,8 @@ struct DownloadPlace {
     let part: FolderEntry
     private let destination: DownloadDestination
     private let existingItem: ExistingItemRule
+    /// The URL of the file if its name is known, or of its directory.
+    private let url: URL
 
     /// Opens the directory.
     init(
@@ -19,7 +21,7 @@ struct DownloadPlace {
     ) throws(FileOperationError) {
         self.destination = destination
         existingItem = options.existingItem
-        let (url, name): (URL, String?)
+        let name: String?
         switch destination.place {
         case .temporary(let folder):
             names = DownloadNames()
@@ -62,14 +64,7 @@ struct DownloadPlace {
     }
 
     /// Returns the URL of the file with a given name.
-    func url(named name: String) -> URL {
-        switch destination.place {
-        case .file(let file): file
-        case .folder(let folder): folder.appendingPathComponent(name, isDirectory: false)
-        case .temporary(let folder):
-            (folder ?? FileManager.default.temporaryDirectory).appendingPathComponent(name, isDirectory: false)
-        }
-    }
+    func url(named name: String) -> URL { isNamed ? url : url.appendingPathComponent(name, isDirectory: false) }
 
     /// Moves the partial file to its destination in one step.
     func rename(to target: FolderEntry, for metadata: DownloadMetadata?) throws(FileOperationError) {

@@ -219,7 +219,7 @@ final class ProgressReporter: Sendable {
         if let count { track.reach(count) }
     }
 
-    /// A Boolean value that indicates whether a delegate or callbacks of the main actor are notified of the end.
+    /// Whether a delegate or callbacks of the main actor may have to be notified of the end.
     var hasListenersOfEnd: Bool { state.withLock { $0.hasListeners || $0.main != nil } }
 
     /// Returns the listeners to notify of the end, and each delegate only once.

@@ -168,7 +168,7 @@ package final class NetworkAttempts: Sendable {
         }
         // A busy session ends several tasks one after another, and wakes the threads of their waiting tasks together.
         let deferredWork = isBrief && host?.workingTaskWait != nil ? SessionDeferredWork.current : nil
-        if let deferredWork { deferredWork.deferWork(for: self, evaluateNow) } else { evaluateNow() }
+        if let deferredWork { deferredWork.deferWork(evaluateNow) } else { evaluateNow() }
     }
 
     /// Evaluates the response in the task that waits for the operation.

@@ -331,7 +331,9 @@ package final class SessionDeferredWork {
     /// The maximum delay in nanoseconds.
     private static let maximumDelay: Int64 = 100_000
 
-    private var items: [(owner: ObjectIdentifier, work: () -> Void)] = []
+    private var items: [() -> Void] = []
+    /// The objects for which work is deferred only once.
+    private var owners: [ObjectIdentifier] = []
     /// The time at which the oldest work must be done.
     private var due: Int64 = 0
     private let now: () -> Int64
@@ -354,16 +356,22 @@ package final class SessionDeferredWork {
     /// Whether any work was deferred.
     package var hasItems: Bool { !items.isEmpty }
 
-    /// Defers work until the thread has nothing else to do, unless work for the same object is already deferred.
+    /// Defers work until the thread has nothing else to do.
+    package func deferWork(_ work: @escaping () -> Void) {
+        if items.isEmpty { due = now() + Self.maximumDelay }
+        items.append(work)
+    }
+
+    /// Defers work in the same way, unless work for the same object is already deferred.
     ///
     /// - Parameters:
     ///   - owner: The object for which the work is done, and which the work keeps alive.
     ///   - work: The work.
     package func deferWork(for owner: AnyObject, _ work: @escaping () -> Void) {
         let owner = ObjectIdentifier(owner)
-        guard !items.contains(where: { $0.owner == owner }) else { return }
-        if items.isEmpty { due = now() + Self.maximumDelay }
-        items.append((owner, work))
+        guard !owners.contains(owner) else { return }
+        owners.append(owner)
+        deferWork(work)
     }
 
     /// Does the deferred work if it was delayed for too long.
@@ -371,9 +379,14 @@ package final class SessionDeferredWork {
         if hasItems, now() >= due { performAll() }
     }
 
-    /// Does the deferred work.
+    /// Does the deferred work, also work that is deferred in the meantime.
+    ///
+    /// Otherwise, nobody would do the latter after the session was closed.
     package func performAll() {
-        for item in exchange(&items, with: []) { item.work() }
+        while hasItems {
+            owners = []
+            for work in exchange(&items, with: []) { work() }
+        }
     }
 
     private static let key: pthread_key_t = {
