@@ -8,18 +8,9 @@ import Testing
 
 @Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct CycleTests {
-    private func error(_ body: () throws(DependencyError) -> Void) -> DependencyError? {
-        do throws(DependencyError) {
-            try body()
-            return nil
-        } catch {
-            return error
-        }
-    }
-
     @Test func `an operation cannot depend on itself`() {
         let operation = HandDriven("A")
-        let error = error { () throws(DependencyError) in try operation.depend(on: operation, otherwise: .runAnyway) }
+        let error = thrown { () throws(DependencyError) in try operation.depend(on: operation, otherwise: .runAnyway) }
         #expect(error?.code == .cycle)
         #expect(error?.path == ["A", "A"])
         #expect(error?.message == "A cannot depend on itself.")
@@ -34,7 +25,7 @@ struct CycleTests {
             try downstream.depend(on: upstream, otherwise: .runAnyway)
         }
         let last = operations[length - 1]
-        let error = error { () throws(DependencyError) in try last.depend(on: operations[0], otherwise: .cancel) }
+        let error = thrown { () throws(DependencyError) in try last.depend(on: operations[0], otherwise: .cancel) }
         let path = ["\(length - 1)"] + (0..<length).map { "\($0)" }
         #expect(error?.code == .cycle)
         #expect(error?.path == path)
@@ -53,7 +44,7 @@ struct CycleTests {
                 try operation.depend(on: HandDriven(), otherwise: .runAnyway)
             }
         }
-        let error = error { () throws(DependencyError) in try root.depend(on: leaf, otherwise: .runAnyway) }
+        let error = thrown { () throws(DependencyError) in try root.depend(on: leaf, otherwise: .runAnyway) }
         #expect(error?.path.first == "root")
         #expect(error?.path.dropFirst().first == "leaf")
         #expect(error?.path.last == "root")
@@ -99,7 +90,7 @@ struct CycleTests {
     @Test func `a cycle error names unnamed operations by their types`() throws {
         let first = ClosureOperation { 1 }, second = HandDriven()
         try second.depend(on: first, otherwise: .runAnyway)
-        let error = error { () throws(DependencyError) in try first.depend(on: second, otherwise: .runAnyway) }
+        let error = thrown { () throws(DependencyError) in try first.depend(on: second, otherwise: .runAnyway) }
         #expect(error?.path == ["ClosureOperation", "HandDriven", "ClosureOperation"])
         #expect(error?.errorDescription == error?.message)
         #expect(error?.description == error?.message)
@@ -109,12 +100,12 @@ struct CycleTests {
         let operation = HandDriven("late"), other = HandDriven("other"), foreign = BlockOperation()
         foreign.name = "foreign"
         operation.start()
-        let error = error { () throws(DependencyError) in try operation.depend(on: other, otherwise: .runAnyway) }
+        let error = thrown { () throws(DependencyError) in try operation.depend(on: other, otherwise: .runAnyway) }
         #expect(error?.code == .alreadyStarted)
         #expect(error?.path == [])
         #expect(error?.message.contains("late") == true)
         #expect(error?.message.contains("other") == true)
-        let second = self.error { () throws(DependencyError) in
+        let second = thrown { () throws(DependencyError) in
             try operation.depend(on: foreign, otherwise: .runAnyway)
         }
         #expect(second?.code == .alreadyStarted)

@@ -17,9 +17,9 @@ private enum Event: CaseIterable {
 struct LifecycleMachineTests {
     typealias Style = LifecycleMachine.Style
 
-    @Test(arguments: [
-        Style.atOnce, .afterWindDown, .whenBodyReturns,
-    ])
+    private static let styles = [Style.atOnce, .afterWindDown, .whenBodyReturns]
+
+    @Test(arguments: styles)
     func `the outcome is decided, reported and ended only once for any sequence of events`(style: Style) {
         for (before, event, after) in transitions(style: style) {
             if let ending = before.ending {
@@ -35,18 +35,15 @@ struct LifecycleMachineTests {
         }
     }
 
-    @Test(arguments: [
-        Style.atOnce, .afterWindDown, .whenBodyReturns,
-    ])
+    @Test(arguments: styles)
     func `every reachable state can reach the finished state`(style: Style) {
         for machine in states(style: style) {
-            #expect(reachesEnd(machine, style: style), "\(machine) can never end")
+            #expect(
+                states(after: machine, style: style).contains { $0.isFinished }, "\(machine) can never end")
         }
     }
 
-    @Test(arguments: [
-        Style.atOnce, .afterWindDown, .whenBodyReturns,
-    ])
+    @Test(arguments: styles)
     func `canceling reports the outcome immediately, and finishing reports it unless it is kept`(style: Style) {
         for machine in states(style: style) where machine.ending == nil {
             var cancelled = machine
@@ -59,9 +56,7 @@ struct LifecycleMachineTests {
         }
     }
 
-    @Test(arguments: [
-        Style.atOnce, .afterWindDown, .whenBodyReturns,
-    ])
+    @Test(arguments: styles)
     func `the body runs at most once, and never after the outcome is decided`(style: Style) {
         for (before, event, after) in transitions(style: style) where !before.isExecuting && after.isExecuting {
             #expect(before.ending == nil, "\(event) ran the body of \(before)")
@@ -96,7 +91,13 @@ struct LifecycleMachineTests {
     // Walks all reachable states.
 
     private func states(style: Style) -> [LifecycleMachine] {
-        var found = [LifecycleMachine()]
+        let found = states(after: LifecycleMachine(), style: style)
+        #expect(found.count > 12)
+        return found
+    }
+
+    private func states(after start: LifecycleMachine, style: Style) -> [LifecycleMachine] {
+        var found = [start]
         var next = 0
         while next < found.count {
             for event in Event.allCases {
@@ -106,7 +107,6 @@ struct LifecycleMachineTests {
             }
             next += 1
         }
-        #expect(found.count > 12)
         return found
     }
 
@@ -118,21 +118,6 @@ struct LifecycleMachineTests {
                 return (before, event, after)
             }
         }
-    }
-
-    private func reachesEnd(_ start: LifecycleMachine, style: Style) -> Bool {
-        var found = [start]
-        var next = 0
-        while next < found.count {
-            if found[next].isFinished { return true }
-            for event in Event.allCases {
-                var machine = found[next]
-                apply(event, to: &machine, style: style)
-                if !found.contains(machine) { found.append(machine) }
-            }
-            next += 1
-        }
-        return false
     }
 
     private func apply(_ event: Event, to machine: inout LifecycleMachine, style: Style) {

@@ -10,11 +10,13 @@ import Testing
 struct KeepAliveTests {
     private let census = LiveObjects()
 
-    @Test func `startAndKeepAlive keeps an operation alive until it ends`() {
+    @Test(arguments: [false, true])
+    func `startAndKeepAlive keeps an operation alive until it ends, also while it winds down`(windsDown: Bool) {
         weak var weakly: HandDriven?
         do {
-            let operation = census.track(HandDriven())
+            let operation = census.track(HandDriven(windsDown: windsDown))
             operation.startAndKeepAlive()
+            if windsDown { operation.cancel() }
             weakly = operation
         }
         #expect(census.count == 1)
@@ -40,19 +42,6 @@ struct KeepAliveTests {
             kept.startAndKeepAlive()
             #expect(kept.isFinished)
         }
-        #expect(census.count == 0)
-    }
-
-    @Test func `startAndKeepAlive keeps an operation alive while it winds down`() {
-        weak var weakly: HandDriven?
-        do {
-            let operation = census.track(HandDriven(windsDown: true))
-            operation.startAndKeepAlive()
-            operation.cancel()
-            weakly = operation
-        }
-        #expect(census.count == 1)
-        weakly?.finish(withResult: 1)
         #expect(census.count == 0)
     }
 

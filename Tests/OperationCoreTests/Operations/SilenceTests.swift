@@ -19,6 +19,15 @@ struct SilenceTests {
         await queue.drain()
     }
 
+    /// Starts a group, and cancels it on the callback queue when one of its operations has ended.
+    private func start(_ group: ManagedOperation, cancelingAfter child: ManagedOperation) async {
+        await onQueue {
+            group.startAndKeepAlive()
+            child.waitUntilFinished()
+            group.cancel()
+        }
+    }
+
     @discardableResult
     private func listen<Result, Failure>(
         _ operation: TypedOperation<Result, Failure>, _ name: String = "operation"
@@ -150,11 +159,7 @@ struct SilenceTests {
         try outer.add(inner)
         try outer.add(listen(running, "running"))
         listen(outer, "outer")
-        await onQueue {
-            outer.startAndKeepAlive()
-            inner.waitUntilFinished()
-            outer.cancel()
-        }
+        await start(outer, cancelingAfter: inner)
         await outer.ended()
         await queue.drain()
         #expect(Set(events.events) == ["running cancelled", "outer cancelled"])
@@ -175,11 +180,7 @@ struct SilenceTests {
         let progress = innermost.progress
         if isAddedLate { try outer.add(inner) }
         try outer.add(running)
-        await onQueue {
-            outer.startAndKeepAlive()
-            leaf.waitUntilFinished()
-            outer.cancel()
-        }
+        await start(outer, cancelingAfter: leaf)
         await outer.ended()
         await queue.drain()
         #expect(events.events == [])
@@ -201,11 +202,7 @@ struct SilenceTests {
         let child = HandDriven(hooks: .init(main: { $0.finish(withError: .first) }))
         let group = GroupOperation.all([listen(child, "child")])
         listen(group, "group")
-        await onQueue {
-            group.startAndKeepAlive()
-            group.waitUntilFinished()
-            group.cancel()
-        }
+        await start(group, cancelingAfter: group)
         #expect(events.events == [])
         #expect(group.outcome?.error != nil)
     }
@@ -216,11 +213,7 @@ struct SilenceTests {
         let group = GroupOperation(policy: .collectAll)
         try group.add(listen(shielded, "shielded"), isShielded: true)
         try group.add(running)
-        await onQueue {
-            group.startAndKeepAlive()
-            shielded.waitUntilFinished()
-            group.cancel()
-        }
+        await start(group, cancelingAfter: shielded)
         #expect(events.events == ["shielded success"])
         running.finish(withResult: 1)
         await group.ended()
@@ -332,11 +325,7 @@ struct SilenceTests {
             outer = group
         }
         let outermost = outer
-        await onQueue {
-            outermost.startAndKeepAlive()
-            innermost.waitUntilFinished()
-            outermost.cancel()
-        }
+        await start(outermost, cancelingAfter: innermost)
         await outermost.ended()
         #expect(events.events == [])
     }

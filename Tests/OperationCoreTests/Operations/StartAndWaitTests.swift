@@ -19,12 +19,7 @@ struct StartAndWaitTests {
     @Test func `startAndWait throws the typed error`() async throws {
         let failure = try await TestThread.run { () -> OperationFailure<Flaw>? in
             let operation: ClosureOperation<Int, Flaw> = ClosureOperation { () throws(Flaw) in throw .second }
-            do throws(OperationFailure<Flaw>) {
-                try operation.startAndWait()
-            } catch {
-                return error
-            }
-            return nil
+            return thrown { () throws(OperationFailure<Flaw>) in try operation.startAndWait() }
         }
         #expect(failure == .failed(.second))
     }

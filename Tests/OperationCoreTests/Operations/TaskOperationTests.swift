@@ -92,8 +92,7 @@ struct TaskOperationTests {
         }
         operation.cancel()
         #expect(census.count == 0)
-        operation.start()
-        await operation.end()
+        await operation.startAndEnd()
         #expect(Look(operation) == .cancelled)
     }
 

@@ -81,11 +81,7 @@ struct OwnerGoneTests {
     @Test func `an operation whose owner is freed while dependencies run is canceled after them`() async {
         let dependency = HandDriven(), operation = HandDriven()
         operation.addDependency(dependency)
-        autoreleasing {
-            let screen = Screen()
-            operation.owner = .object(screen)
-            operation.start()
-        }
+        operation.startWithBriefOwner()
         dependency.startAndFinish(withResult: 1)
         await operation.end()
         #expect(operation.cancellationCause?.code == .ownerGone)

@@ -97,11 +97,7 @@ struct OwnerTests {
 
     @Test func `an operation that is executing continues when its owner is freed`() {
         let operation = HandDriven()
-        autoreleasing {
-            let screen = Screen()
-            operation.owner = .object(screen)
-            operation.start()
-        }
+        operation.startWithBriefOwner()
         #expect(operation.owner?.isGone == true)
         operation.finish(withResult: 1)
         #expect(operation.outcome == .success(1))
@@ -109,11 +105,7 @@ struct OwnerTests {
 
     @Test func `operations of a freed owner can be canceled through the owner property`() throws {
         let operation = HandDriven()
-        autoreleasing {
-            let screen = Screen()
-            operation.owner = .object(screen)
-            operation.start()
-        }
+        operation.startWithBriefOwner()
         let owner = try #require(operation.owner)
         #expect(OperationOwner.cancelOperations(ownedBy: owner) == 1)
         #expect(operation.cancellationCause?.code == .ownerGone)

@@ -25,11 +25,7 @@ struct OwnerTokenTests {
 
     @Test func `a token made for an owner cancels its operations when the owner is freed`() {
         let operation = HandDriven()
-        autoreleasing {
-            let screen = OwnTokenScreen()
-            operation.owner = .object(screen)
-            operation.start()
-        }
+        operation.startWithBriefOwner(OwnTokenScreen())
         #expect(operation.cancellationCause?.code == .ownerGone)
         #expect(operation.cancellationCause?.message.contains("OwnTokenScreen") == true)
     }
@@ -67,11 +63,7 @@ struct OwnerTokenTests {
         surviving.start()
         for _ in 0..<200 {
             let operation = HandDriven()
-            autoreleasing {
-                let screen = TidyScreen()
-                operation.owner = .object(screen)
-                operation.start()
-            }
+            operation.startWithBriefOwner(TidyScreen())
             #expect(operation.isCancelled)
         }
         #expect(surviving.state == .executing)

@@ -6,6 +6,17 @@ import OperationCore
 /// An object that owns operations.
 final class Screen: Sendable {}
 
+extension HandDriven {
+    /// Starts the operation with an owner that is freed immediately afterward.
+    func startWithBriefOwner(_ makeOwner: @autoclosure () -> AnyObject = Screen()) {
+        autoreleasing {
+            let screen = makeOwner()
+            owner = .object(screen)
+            start()
+        }
+    }
+}
+
 /// An owner that cancels its operations in its `deinit`.
 final class TidyScreen: Sendable {
     private let count: Tally

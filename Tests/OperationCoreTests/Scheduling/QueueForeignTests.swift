@@ -103,12 +103,7 @@ struct QueueForeignTests {
     @Test func `a plain operation that is queued, executing or finished is rejected`() async throws {
         let queue = QueueManager("one"), theirs = OperationQueue()
         func code(_ operation: Operation) -> QueueError.Code? {
-            do throws(QueueError) {
-                try queue.add(operation)
-                return nil
-            } catch {
-                return error.code
-            }
+            thrown { () throws(QueueError) in try queue.add(operation) }?.code
         }
         let ended = BlockOperation {}
         ended.start()

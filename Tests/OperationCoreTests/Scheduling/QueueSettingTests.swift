@@ -9,15 +9,6 @@ import Testing
 /// Barriers, chains, limits and changes to them, waiting for room, and shutdown.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueSettingTests {
-    private func error(_ body: () throws(QueueError) -> Void) -> QueueError? {
-        do throws(QueueError) {
-            try body()
-            return nil
-        } catch {
-            return error
-        }
-    }
-
     @Test func `a barrier runs alone, after earlier operations and before later ones`() async throws {
         let queue = QueueManager("barrier", width: 8), registrar = Registrar(), order = EventRecorder<Int>()
         let alone = Locked(true)
@@ -124,12 +115,12 @@ struct QueueSettingTests {
     @Test func `a chain that cannot be added leaves no dependencies or operations behind`() async throws {
         let queue = QueueManager(), a = HandDriven("a"), b = HandDriven("b"), ended = HandDriven("c")
         ended.startAndFinish(withResult: 1)
-        #expect(error { () throws(QueueError) in try queue.addChain([a, b, ended]) }?.code == .alreadyFinished)
-        #expect(error { () throws(QueueError) in try queue.addChain([ended, a, b]) }?.code == .alreadyFinished)
+        #expect(thrown { () throws(QueueError) in try queue.addChain([a, b, ended]) }?.code == .alreadyFinished)
+        #expect(thrown { () throws(QueueError) in try queue.addChain([ended, a, b]) }?.code == .alreadyFinished)
         #expect(a.dependencies + b.dependencies == [])
         #expect(!a.isCancelled && !b.isCancelled)
         try a.depend(on: b, otherwise: .cancel)
-        let cycle = error { () throws(QueueError) in try queue.addChain([a, b]) }
+        let cycle = thrown { () throws(QueueError) in try queue.addChain([a, b]) }
         #expect(cycle?.code == .chain)
         #expect(cycle?.message.contains("a") == true)
         a.removeDependency(b)
@@ -144,24 +135,24 @@ struct QueueSettingTests {
         queue.isSuspended = true
         let twice = HandDriven("twice"), started = HandDriven("started"), ended = HandDriven("ended")
         try queue.add(twice)
-        #expect(error { () throws(QueueError) in try queue.add(twice) }?.code == .alreadyAdded)
-        let second = error { () throws(QueueError) in try other.add(twice) }
+        #expect(thrown { () throws(QueueError) in try queue.add(twice) }?.code == .alreadyAdded)
+        let second = thrown { () throws(QueueError) in try other.add(twice) }
         #expect(
             second?.message
                 == "twice was not added to queue two: it is in queue one. An operation runs only once, so create "
                 + "another one.")
         started.start()
-        #expect(error { () throws(QueueError) in try queue.add(started) }?.code == .alreadyStarted)
+        #expect(thrown { () throws(QueueError) in try queue.add(started) }?.code == .alreadyStarted)
         ended.startAndFinish(withResult: 1)
-        #expect(error { () throws(QueueError) in try queue.add(ended) }?.code == .alreadyFinished)
+        #expect(thrown { () throws(QueueError) in try queue.add(ended) }?.code == .alreadyFinished)
         let fresh = HandDriven("fresh")
-        #expect(error { () throws(QueueError) in try queue.add([fresh, twice]) }?.code == .alreadyAdded)
-        #expect(error { () throws(QueueError) in try queue.add([fresh, fresh]) }?.code == .alreadyAdded)
+        #expect(thrown { () throws(QueueError) in try queue.add([fresh, twice]) }?.code == .alreadyAdded)
+        #expect(thrown { () throws(QueueError) in try queue.add([fresh, fresh]) }?.code == .alreadyAdded)
         let foundation = OperationQueue()
         foundation.isSuspended = true
         let held = HandDriven("held")
         foundation.addOperation(held)
-        #expect(error { () throws(QueueError) in try queue.add(held) }?.code == .alreadyAdded)
+        #expect(thrown { () throws(QueueError) in try queue.add(held) }?.code == .alreadyAdded)
         held.cancel()
         foundation.isSuspended = false
         try other.add(fresh)
@@ -226,8 +217,8 @@ struct QueueSettingTests {
         queue.capacity = 2
         let operations = (0..<5).map { HandDriven("\($0)") }
         try queue.add([operations[0], operations[1]])
-        #expect(error { () throws(QueueError) in try queue.add(operations[2]) }?.code == .full)
-        #expect(error { () throws(QueueError) in try queue.add {} }?.code == .full)
+        #expect(thrown { () throws(QueueError) in try queue.add(operations[2]) }?.code == .full)
+        #expect(thrown { () throws(QueueError) in try queue.add {} }?.code == .full)
         let waiting = Task { try await queue.addWhenThereIsRoom(operations[2]) }
         let impatient = Task { try await queue.addWhenThereIsRoom(operations[3]) }
         impatient.cancel()
@@ -308,7 +299,7 @@ struct QueueSettingTests {
         while queue.engine.roomWaiterCount < 2 { await Task.yield() }
         await first.finishOnceBegun(withResult: 1)
         // The slot is taken or reserved, whether or not the task has run yet.
-        #expect(error { () throws(QueueError) in try queue.add {} }?.code == .full)
+        #expect(thrown { () throws(QueueError) in try queue.add {} }?.code == .full)
         queue.capacity = 1
         #expect(queue.engine.roomWaiterCount == 1)
         for count in 1...2 {
@@ -364,7 +355,7 @@ struct QueueSettingTests {
         _ = await quick.calls.events(atLeast: 1)
         let closing = Task { await queue.shutDown(grace: .seconds(5), clock: clock) }
         while clock.pendingCount == 0 { await Task.yield() }
-        #expect(error { () throws(QueueError) in try queue.add(HandDriven()) }?.code == .closed)
+        #expect(thrown { () throws(QueueError) in try queue.add(HandDriven()) }?.code == .closed)
         quick.finish(withResult: 1)
         _ = await slow.calls.events(atLeast: 1)
         clock.advance(by: .seconds(5))
@@ -401,12 +392,7 @@ struct QueueSettingTests {
     @Test func `waitUntilAllFinished throws an error in a body of the same queue`() async throws {
         let queue = QueueManager("itself"), seen = EventRecorder<QueueError.Code?>()
         try queue.add {
-            do throws(QueueError) {
-                try queue.waitUntilAllFinished()
-                seen.record(nil)
-            } catch {
-                seen.record(error.code)
-            }
+            seen.record(thrown { () throws(QueueError) in try queue.waitUntilAllFinished() }?.code)
         }
         await queue.drained()
         #expect(seen.events == [.waitsForItself])
@@ -430,10 +416,5 @@ struct QueueSettingTests {
 
 /// Blocks the thread of a task in a way that the compiler does not see.
 private func blockUntilEmpty(_ queue: QueueManager, _ seen: EventRecorder<QueueError.Code?>) {
-    do throws(QueueError) {
-        try queue.waitUntilAllFinished()
-        seen.record(nil)
-    } catch {
-        seen.record(error.code)
-    }
+    seen.record(thrown { () throws(QueueError) in try queue.waitUntilAllFinished() }?.code)
 }

@@ -47,12 +47,7 @@ private func race(_ team: ThreadTeam, _ presentCount: Int) -> String? {
     let operations = (0..<3).map { _ in HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })) }
     /// Returns the error with which the queue refused the operation, if any.
     let add: @Sendable (HandDriven) -> QueueError? = { operation in
-        do throws(QueueError) {
-            try queue.addUnique(operation, key: 0, policy: .append)
-            return nil
-        } catch {
-            return error
-        }
+        thrown { () throws(QueueError) in try queue.addUnique(operation, key: 0, policy: .append) }
     }
     for operation in present { _ = add(operation) }
     if presentCount > 0 { try? queue.add(passing) }

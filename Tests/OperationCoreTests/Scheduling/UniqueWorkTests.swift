@@ -97,12 +97,7 @@ struct UniqueWorkTests {
     }
 
     private func refusal(_ operation: HandDriven, _ policy: UniqueWorkPolicy) -> String? {
-        do throws(QueueError) {
-            try queue.addUnique(operation, key: "a", policy: policy)
-            return nil
-        } catch {
-            return error.code.description
-        }
+        thrown { () throws(QueueError) in try queue.addUnique(operation, key: "a", policy: policy) }?.code.description
     }
 
     @Test func `append refuses a dependency of the present operation, which can run without the key`() async throws {

@@ -176,8 +176,7 @@ struct ThrottleTests {
         second.throttle = .init(key: key, interval: .milliseconds(20), early: .wait)
         let begin = SystemClock.shared.now
         first.start()
-        second.start()
-        await second.end()
+        await second.startAndEnd()
         #expect(begin.duration(to: SystemClock.shared.now) >= .milliseconds(20))
         #expect(second.outcome?.word == "success 2")
     }

@@ -10,6 +10,16 @@ func unmet(_ expectation: String, location: SourceLocation = #_sourceLocation) {
     Issue.record(Comment(rawValue: expectation), sourceLocation: location)
 }
 
+/// Returns the error that the closure throws, or `nil` if it returns.
+func thrown<Failure: Error>(_ body: () throws(Failure) -> Void) -> Failure? {
+    do throws(Failure) {
+        try body()
+        return nil
+    } catch {
+        return error
+    }
+}
+
 extension Locked<Int> {
     /// Adds one, and returns the sum.
     borrowing func next() -> Int {

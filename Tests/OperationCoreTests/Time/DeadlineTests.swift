@@ -12,9 +12,9 @@ struct DeadlineTests {
 
     private func second(_ second: Int) -> OperationInstant { OperationInstant(offset: .seconds(second)) }
 
-    private func made(deadline: OperationInstant?) -> HandDriven {
+    private func made(deadline: OperationInstant?, on other: (any OperationClock)? = nil) -> HandDriven {
         let operation = HandDriven()
-        operation.clock = clock
+        operation.clock = other ?? clock
         operation.deadline = deadline
         return operation
     }
@@ -32,9 +32,7 @@ struct DeadlineTests {
     }
 
     @Test func `a clock that is set after the deadline measures it`() {
-        let operation = HandDriven(), other = ManualClock(start: second(0))
-        operation.clock = other
-        operation.deadline = second(110)
+        let other = ManualClock(start: second(0)), operation = made(deadline: second(110), on: other)
         operation.clock = clock
         other.advance(to: second(200))
         #expect(Look(operation) == .waiting)
@@ -44,9 +42,7 @@ struct DeadlineTests {
     }
 
     @Test func `a timer of the previous clock that fires while the clock is replaced has no effect`() {
-        let operation = HandDriven(), old = SlowClock()
-        operation.clock = old
-        operation.deadline = second(110)
+        let old = SlowClock(), operation = made(deadline: second(110), on: old)
         operation.clock = clock
         old.fireAll()
         #expect(Look(operation) == .waiting)
@@ -55,9 +51,7 @@ struct DeadlineTests {
     }
 
     @Test func `a timer of a previous deadline has no effect even if the new deadline is equal`() {
-        let operation = HandDriven(), old = SlowClock()
-        operation.clock = old
-        operation.deadline = second(110)
+        let old = SlowClock(), operation = made(deadline: second(110), on: old)
         operation.deadline = nil
         operation.deadline = second(110)
         old.fireFirst()

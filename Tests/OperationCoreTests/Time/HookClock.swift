@@ -62,9 +62,16 @@ extension HookClock {
     func expectTenSecondsLeft(for operation: HandDriven) {
         manual.advance(by: .seconds(100))
         operation.resume()
-        manual.advance(by: .milliseconds(9_999))
+        manual.expectTimeout(of: operation, in: .seconds(10))
+    }
+}
+
+extension ManualClock {
+    /// Advances by this time, which must be all that is left of the operation's timeout.
+    func expectTimeout(of operation: HandDriven, in rest: Duration) {
+        advance(by: rest - .milliseconds(1))
         #expect(operation.state == .executing)
-        manual.advance(by: .milliseconds(1))
+        advance(by: .milliseconds(1))
         #expect(operation.cancellationCause?.code == .timedOut)
     }
 }

@@ -48,10 +48,7 @@ struct TimeoutTests {
         operation.start()
         clock.advance(by: .seconds(10))
         #expect(operation.state == .executing)
-        clock.advance(by: .milliseconds(999))
-        #expect(operation.state == .executing)
-        clock.advance(by: .milliseconds(1))
-        #expect(operation.cancellationCause?.code == .timedOut)
+        clock.expectTimeout(of: operation, in: .seconds(1))
         let waiting = HandDriven()
         waiting.clock = clock
         waiting.timeout = .seconds(1)
@@ -74,10 +71,7 @@ struct TimeoutTests {
         operation.suspend()
         clock.advance(by: .seconds(1_000))
         operation.start()
-        clock.advance(by: .milliseconds(999))
-        #expect(operation.state == .executing)
-        clock.advance(by: .milliseconds(1))
-        #expect(operation.cancellationCause?.code == .timedOut)
+        clock.expectTimeout(of: operation, in: .seconds(1))
     }
 
     @Test func `an operation suspended at the beginning of its body keeps its whole timeout`() {
@@ -87,10 +81,7 @@ struct TimeoutTests {
         clock.advance(by: .seconds(5))
         #expect(operation.state == .suspended)
         operation.resume()
-        clock.advance(by: .milliseconds(999))
-        #expect(operation.state == .executing)
-        clock.advance(by: .milliseconds(1))
-        #expect(operation.isCancelled)
+        clock.expectTimeout(of: operation, in: .seconds(1))
     }
 
     @Test(arguments: [Duration.zero, .seconds(1)])
@@ -104,10 +95,7 @@ struct TimeoutTests {
         }
         operation.start()
         #expect(clock.pendingCount == 1)
-        clock.manual.advance(by: .milliseconds(9_999))
-        #expect(operation.state == .executing)
-        clock.manual.advance(by: .milliseconds(1))
-        #expect(operation.cancellationCause?.code == .timedOut)
+        clock.manual.expectTimeout(of: operation, in: .seconds(10))
         #expect(clock.pendingCount == 0)
     }
 

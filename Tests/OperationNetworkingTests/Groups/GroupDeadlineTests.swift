@@ -58,8 +58,7 @@ struct GroupDeadlineTests {
         let child = child()
         let group = nested(child)
         if isTimeout { group.timeout = .seconds(4) } else { group.deadline = clock.now.advanced(by: .seconds(4)) }
-        group.start()
-        await group.ended()
+        await group.startAndEnd()
         #expect(child.outcome?.error?.retryEnd == .deadlineTooNear && server.counts.heads == 1)
     }
 
@@ -84,8 +83,7 @@ struct GroupDeadlineTests {
         wrapper.deadline = clock.now.advanced(by: .seconds(4))
         let outer = GroupOperation.outcomes(of: [wrapper])
         outer.retry = retries.retry { $0.throttledBackoff = .constant(.seconds(4)) }
-        outer.start()
-        await outer.ended()
+        await outer.startAndEnd()
         #expect(child.outcome?.error?.retryEnd == .deadlineTooNear && server.counts.heads == 1)
     }
 }

@@ -103,8 +103,7 @@ struct AttemptLifeTests {
                 NetworkDataOperation(url: bench.server.url("/"), urlSession: session) { data, _ in data.count })
             census.track(operation.networkAttempts)
             session.whenMade.withLock { $0 = { [weak operation] in operation?.cancel() } }
-            operation.start()
-            await operation.ended()
+            await operation.startAndEnd()
             #expect(operation.isCancelled)
         }
         await run()

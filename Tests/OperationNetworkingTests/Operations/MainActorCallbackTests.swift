@@ -297,11 +297,3 @@ struct MainActorCallbackTests {
         #expect(refresh < screen.lines.firstIndex(of: "retry 2") ?? 0)
     }
 }
-
-extension AnyNetworkOperation {
-    /// Starts the operation and waits for its end, whatever the outcome.
-    fileprivate func startAndEnd() async {
-        start()
-        await ended()
-    }
-}

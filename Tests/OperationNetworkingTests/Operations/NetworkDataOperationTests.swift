@@ -203,7 +203,6 @@ struct NetworkDataOperationTests {
             let operation = bench.text(target)
             let log = HandlerLog()
             log.watch(operation)
-            operation.delegate = log
             operation.onCompletion { operation, error in
                 dispatchPrecondition(condition: .onQueue(bench.callbacks))
                 let code = error.map { "\($0.code)" } ?? "nil"
@@ -228,14 +227,12 @@ struct NetworkDataOperationTests {
         ] {
             let operation = operation(target)
             #expect(operation.receivedData == nil && operation.networkError == nil)
-            operation.start()
-            await operation.ended()
+            await operation.startAndEnd()
             #expect(operation.receivedData == data)
             #expect(operation.networkError?.code == code)
         }
         let good: any AnyNetworkOperation = bench.text("/good")
-        good.start()
-        await good.ended()
+        await good.startAndEnd()
         #expect(good.receivedData == Data("Hello".utf8) && good.networkError == nil)
         let canceled: any AnyNetworkOperation = bench.text("/good")
         canceled.cancel()
@@ -255,8 +252,7 @@ struct NetworkDataOperationTests {
         }
         operations[2].cancel()
         for operation in operations {
-            operation.start()
-            await operation.ended()
+            await operation.startAndEnd()
         }
         await bench.settled()
         #expect(lines.events == ["/no unacceptableStatus 404"])

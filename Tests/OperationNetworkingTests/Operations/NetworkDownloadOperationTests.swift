@@ -65,8 +65,7 @@ struct NetworkDownloadOperationTests {
                 files.record(
                     "\(file?.url.lastPathComponent ?? "none") \(file?.length ?? 0) \(error?.code.description ?? "")")
             }
-            operation.start()
-            await operation.ended()
+            await operation.startAndEnd()
             await bench.settled()
         }
         #expect(files.events == ["file 5 ", "none 0 unacceptableStatus"])

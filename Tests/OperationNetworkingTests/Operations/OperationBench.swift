@@ -75,7 +75,9 @@ final class HandlerLog: NetworkOperationDelegate {
     /// Opens with the last call of the delegate.
     let ended = Gate()
 
-    func watch<Result, Value: Sendable>(_ operation: NetworkOperation<Result, Value>) {
+    /// Sets all handlers, and the delegate unless the test sets it later.
+    func watch<Result, Value: Sendable>(_ operation: NetworkOperation<Result, Value>, asDelegate: Bool = true) {
+        if asDelegate { operation.delegate = self }
         operation.successHandler = { [lines] _ in lines.record("success") }
         operation.failureHandler = { [lines] in lines.record("failure \($0.code)") }
         operation.cancellationHandler = { [lines] in lines.record("cancelled \($0.code)") }

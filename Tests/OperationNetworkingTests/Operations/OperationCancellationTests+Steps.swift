@@ -15,9 +15,7 @@ extension OperationCancellationTests {
             do {
                 let operation = Taker(bench) { if $0 == step, !$1.isCancelled { $1.cancel() } }
                 log.watch(operation)
-                operation.delegate = log
-                operation.start()
-                await operation.ended()
+                await operation.startAndEnd()
                 #expect(operation.outcome?.cancellationCause == .requested)
                 #expect(operation.taskResult == nil || step == .decode)
             }
@@ -32,7 +30,6 @@ extension OperationCancellationTests {
             do {
                 let operation = bench.text()
                 log.watch(operation)
-                operation.delegate = log
                 operation.start()
                 #expect(operation.networkTask != nil)
                 operation.cancel()
@@ -51,9 +48,7 @@ extension OperationCancellationTests {
                 let operation = Stepper(bench, in: folder.url) { if $0 == step { $1.cancel() } }
                 operation.destination = .file(folder.url.appendingPathComponent("file"))
                 log.watch(operation)
-                operation.delegate = log
-                operation.start()
-                await operation.ended()
+                await operation.startAndEnd()
                 #expect(operation.outcome?.cancellationCause == .requested)
             }
             try await check(bench, log, requests: 1...1, "\(step)")

@@ -36,7 +36,6 @@ struct OperationCancellationTests {
             queue.isSuspended = true
             let operation = bench.text()
             log.watch(operation)
-            operation.delegate = log
             queue.addOperation(operation)
             operation.cancel()
             queue.isSuspended = false
@@ -53,9 +52,7 @@ struct OperationCancellationTests {
             do {
                 let operation = Stepper(bench, in: folder.url) { if $0 == step { $1.cancel() } }
                 log.watch(operation)
-                operation.delegate = log
-                operation.start()
-                await operation.ended()
+                await operation.startAndEnd()
                 #expect(operation.outcome?.cancellationCause == .requested)
             }
             let isEarly = [.prepare, .adapt, .create, .created].contains(step)
@@ -76,7 +73,6 @@ struct OperationCancellationTests {
                     return request
                 })
             log.watch(operation)
-            operation.delegate = log
             operation.start()
             await isWaiting.passage()
             operation.cancel()
@@ -96,7 +92,7 @@ struct OperationCancellationTests {
             let half = Gate()
             do {
                 let operation = bench.text(target)
-                log.watch(operation)
+                log.watch(operation, asDelegate: false)
                 operation.downloadProgressHandler = { if $0.completedBytes == 5 { half.open() } }
                 await bench.server.isReached(by: operation)
                 if target == "/half" { await half.passage() }
@@ -116,7 +112,6 @@ struct OperationCancellationTests {
             let operation = bench.text()
             operation.clock = clock
             log.watch(operation)
-            operation.delegate = log
             let policy = Telling(Again(most: 5, pause: .seconds(60)))
             operation.networkAttempts.changePolicies { $0.manual = policy }
             operation.start()

@@ -11,23 +11,18 @@
         private final class Task: IdleTask {
         }
 
-        @Test func `a full disk is reported as a full disk`() throws {
-            let collector = TemporaryFileCollector(
-                writingTo: open("/dev/full", O_WRONLY), at: URL(fileURLWithPath: "/dev/full"))
+        @Test(arguments: [
+            ("/dev/full", O_WRONLY, NetworkError.Code.diskFull, ENOSPC),
+            ("/dev/null", O_RDONLY, .fileUnwritable, EBADF),
+        ])
+        func `a full disk is reported as a full disk, and any write error is reported with its number`(
+            device: String, mode: Int32, code: NetworkError.Code, number: Int32
+        ) throws {
+            let collector = TemporaryFileCollector(writingTo: open(device, mode), at: URL(fileURLWithPath: device))
             try Data(count: 1_000).withUnsafeBytes { try collector.receive($0, flow: Task()) }
             #expect { try collector.finish() } throws: { error in
                 let error = error as? NetworkError
-                return error?.code == .diskFull && error?.underlying?.number == Int(ENOSPC)
-            }
-        }
-
-        @Test func `any other write error is reported with its number`() throws {
-            let collector = TemporaryFileCollector(
-                writingTo: open("/dev/null", O_RDONLY), at: URL(fileURLWithPath: "/dev/null"))
-            try Data(count: 1_000).withUnsafeBytes { try collector.receive($0, flow: Task()) }
-            #expect { try collector.finish() } throws: { error in
-                let error = error as? NetworkError
-                return error?.code == .fileUnwritable && error?.underlying?.number == Int(EBADF)
+                return error?.code == code && error?.underlying?.number == Int(number)
             }
         }
     }

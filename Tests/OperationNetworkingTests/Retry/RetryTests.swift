@@ -30,18 +30,7 @@ struct RetryTests {
             })
         operation.clock = clock
         operation.retry = retry
-        let clock = clock
-        operation.addNetworkObserver(
-            Watcher { [weak operation] event in
-                guard event.decision?.kind == .again, let pause = event.decision?.pause else { return }
-                pauses?.record(pause)
-                Thread.detachNewThread { [weak operation] in
-                    while let operation, !operation.isFinished, !operation.networkAttempts.isWaitingForTime {
-                        sched_yield()
-                    }
-                    clock.advance(by: pause)
-                }
-            })
+        operation.endPauses(clock, pauses)
         return operation
     }
 

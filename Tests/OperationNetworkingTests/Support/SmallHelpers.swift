@@ -35,6 +35,14 @@ func with<Value>(_ value: Value, _ change: (inout Value) throws -> Void) rethrow
     return value
 }
 
+extension ManagedOperation {
+    /// Starts the operation and waits for its end, whatever the outcome.
+    func startAndEnd() async {
+        start()
+        await ended()
+    }
+}
+
 extension Gate {
     /// Waits until the task is canceled, which opens this gate.
     ///

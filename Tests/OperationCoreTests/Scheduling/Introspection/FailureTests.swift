@@ -73,13 +73,9 @@ struct FailureTests {
         try queue.add(HandDriven("once") { $0.finish(withError: .first) })
         await queue.drained()
         let failure = try #require(queue.failures.first)
-        do throws(QueueError) {
-            try queue.runAgain(failure)
-            Issue.record("runAgain did not throw.")
-        } catch {
-            #expect(error.code == .notRemakable)
-            #expect(error.message.contains("add(remaking:)"))
-        }
+        let error = thrown { () throws(QueueError) in try queue.runAgain(failure) }
+        #expect(error?.code == .notRemakable)
+        #expect(error?.message.contains("add(remaking:)") == true)
         #expect(try queue.runAllFailuresAgain().isEmpty)
         #expect(queue.failures.count == 1)
     }
@@ -90,12 +86,7 @@ struct FailureTests {
         await queue.drained()
         await queue.shutDown(grace: .zero)
         let failure = try #require(queue.failures.first)
-        do throws(QueueError) {
-            try queue.runAgain(failure)
-            Issue.record("runAgain did not throw.")
-        } catch {
-            #expect(error.code == .closed)
-        }
+        #expect(thrown { () throws(QueueError) in try queue.runAgain(failure) }?.code == .closed)
         #expect(queue.failures.map(\.id) == [failure.id])
     }
 }
