@@ -228,6 +228,14 @@ package struct TimerHeap<Payload> {
         order.popDue(at: now).flatMap { take($0) }
     }
 
+    /// Removes all entries that are due at `now`, and returns their payloads in order.
+    @inlinable
+    package mutating func takeDue(at now: OperationInstant) -> [Payload] {
+        var due: [Payload] = []
+        while let payload = popDue(at: now) { due.append(payload) }
+        return due
+    }
+
     @inlinable
     mutating func take(_ slot: Int32) -> Payload? {
         var payload: Payload?

@@ -248,8 +248,7 @@ extension AuthenticationRealm {
 
     /// Removes a waiting operation, and returns nil if it does not wait.
     private func takeOut(_ operation: any AnyNetworkOperation) -> Waiter? {
-        let identity = ObjectIdentifier(operation)
-        return state.apply { state, _, _ in (state.machine.leave { $0.identity == identity }, []) }
+        state.apply { state, _, _ in (state.machine.leave { $0.belongs(to: operation) }, []) }
     }
 }
 

@@ -105,7 +105,9 @@ public final class PostponedOperations: Sendable {
 
     private func takeAll() -> [Entry] { gate.withLock { $0.takeAll() } }
 
-    private func take(_ operation: any AnyNetworkOperation) -> Entry? { gate.withLock { $0.leave(operation) } }
+    private func take(_ operation: any AnyNetworkOperation) -> Entry? {
+        gate.withLock { $0.leave { $0.belongs(to: operation) } }
+    }
 
     // Calls of the operations.
 
@@ -128,21 +130,16 @@ public final class PostponedOperations: Sendable {
 struct WaitingOperation<End>: Sendable {
     weak var operation: (any AttemptHost)?
     /// The identity of the operation, by which a search does not retain the operation.
-    let identity: ObjectIdentifier
+    private let identity: ObjectIdentifier
     let end: @Sendable (End) -> Void
 
     init(_ operation: any AttemptHost, _ end: @escaping @Sendable (End) -> Void) {
         (self.operation, self.end) = (operation, end)
         identity = ObjectIdentifier(operation)
     }
-}
 
-extension GateMachine {
-    /// Removes and returns a waiting operation, or returns `nil` if it does not wait.
-    mutating func leave<End>(_ operation: any AnyNetworkOperation) -> Waiter? where Waiter == WaitingOperation<End> {
-        let identity = ObjectIdentifier(operation)
-        return leave { $0.identity == identity }
-    }
+    /// Returns whether this is the wait of an operation.
+    func belongs(to operation: any AnyNetworkOperation) -> Bool { identity == ObjectIdentifier(operation) }
 }
 
 /// An agent that pauses one operation according to the rule of a list.

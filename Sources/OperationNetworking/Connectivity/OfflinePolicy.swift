@@ -357,14 +357,12 @@ final class OfflineAgent: AttemptPolicy {
     }
 
     private func verdict(_ end: GateEnd, after failure: NetworkError) -> AttemptPolicyDecision {
-        switch end {
-        case .released:
-            AttemptPolicyDecision(
-                .replay(after: .zero),
-                note: isOffline
-                    ? "the operation was suspended: checking the network again" : "the network is available again")
-        case .limitReached: fail(.offlineTooLong, after: failure)
-        }
+        guard end == .released else { return fail(.offlineTooLong, after: failure) }
+        let isSuspended = state.withLock { $0.wasReleased }
+        return AttemptPolicyDecision(
+            .replay(after: .zero),
+            note: isSuspended
+                ? "the operation was suspended: checking the network again" : "the network is available again")
     }
 
     private func fail(_ code: NetworkError.Code, after failure: NetworkError) -> AttemptPolicyDecision {
@@ -431,10 +429,8 @@ extension WaitReason {
 /// policy.longestWait = .seconds(3600)
 /// ```
 public final class OfflineWaiting: Sendable {
-    package typealias End = GateEnd
-    package typealias Ticket = UInt64
     /// A closure that receives the end of the wait, and the time for which the network was unavailable during the wait.
-    package typealias Body = @Sendable (End, Duration) -> Void
+    package typealias Body = @Sendable (GateEnd, Duration) -> Void
 
     /// The shared instance, which an ``OfflinePolicy`` uses by default.
     public static let shared = OfflineWaiting()
@@ -480,7 +476,7 @@ public final class OfflineWaiting: Sendable {
     /// the limit only while the network is unavailable.
     ///
     /// - Returns: A ticket for the wait, or `nil` if the capacity is exhausted.
-    package func enter(atMost limit: Duration?, _ body: @escaping Body) -> Ticket? {
+    package func enter(atMost limit: Duration?, _ body: @escaping Body) -> UInt64? {
         watch()
         return gate.apply { gate, now, chance in
             (gate.enter(body, atMost: limit, now: now, chance: chance), [])
@@ -489,7 +485,7 @@ public final class OfflineWaiting: Sendable {
 
     /// Ends a wait early, and returns `false` if the wait has already ended and its end was or will be reported.
     @discardableResult
-    package func leave(_ ticket: Ticket) -> Bool {
+    package func leave(_ ticket: UInt64) -> Bool {
         // The waiter's contents are released here, without holding the lock.
         gate.apply { gate, _, _ in (gate.leave(ticket), []) } != nil
     }

@@ -71,7 +71,7 @@ public final class RateLimit: Sendable {
 
     private struct State {
         /// The requests that are counted together, by host, and the entries of their lanes in the heap.
-        var lanes: [String: (machine: RateLimitMachine<Waiter>, entry: UInt64?)] = [:]
+        var lanes: [String: (machine: RateLimitMachine<Waiter>, entry: (name: UInt64, due: OperationInstant)?)] = [:]
         /// The lanes with waiting requests, ordered by the time of their next token.
         var next = TimerHeap<String>()
         var lastNumber: UInt64 = 0
@@ -87,17 +87,20 @@ public final class RateLimit: Sendable {
             guard var lane = lanes.removeValue(forKey: key) else { return (nil, []) }
             let result = body(&lane.machine)
             let granted = lane.machine.grant(now: now)
-            if let entry = lane.entry { _ = next.remove(entry) }
-            lane.entry = lane.machine.due(now: now).map { next.insert(key, due: $0) }
+            let due = lane.machine.due(now: now)
+            // Another waiting request does not change the time of the first one. An entry that was due is never kept,
+            // because its request got the token.
+            if due != lane.entry?.due {
+                if let entry = lane.entry { _ = next.remove(entry.name) }
+                lane.entry = due.map { (next.insert(key, due: $0), $0) }
+            }
             lanes[key] = lane
             return (result, granted.map { granted in { granted(now) } })
         }
 
         /// Returns the calls for the requests whose token is available.
         mutating func timePassed(now: OperationInstant) -> [@Sendable () -> Void] {
-            var keys: [String] = []
-            while let key = next.popDue(at: now) { keys.append(key) }
-            return keys.flatMap { change($0, now) { _ in }.calls }
+            next.takeDue(at: now).flatMap { change($0, now) { _ in }.calls }
         }
     }
 
@@ -178,6 +181,7 @@ public final class RateLimit: Sendable {
             let number = state.lastNumber + 1
             let (admission, calls) = state.change(key, now) { machine -> Admission? in
                 if machine.take(now: now) { return nil }
+                // The request retains the limit until it gets a token or leaves, because the limit sets the timer.
                 let turn = machine.wait(
                     { granted(Token(limit: self, key: key, takenAt: $0)) }, number, isAhead: isAhead, now: now)
                 return .waits(Ticket(limit: self, key: key, number: number), for: turn.map { now.duration(to: $0) })

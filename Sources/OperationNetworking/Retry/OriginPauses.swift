@@ -96,7 +96,7 @@ public final class OriginPauses: Sendable {
     /// Removes a waiting operation.
     package func leave(_ ticket: UInt64, for origin: RequestOrigin) {
         // The closure is released here, without holding the lock.
-        _ = machine.apply { machine, _, _ in (machine.leave(ticket, for: origin), []) }
+        _ = machine.apply { machine, now, _ in (machine.leave(ticket, for: origin, now: now), []) }
     }
 }
 
@@ -106,6 +106,8 @@ package struct OriginPauseMachine<Waiter> {
         var until: OperationInstant
         /// The end of the pause that the waiting operations know.
         var reported: OperationInstant
+        /// The name of the entry in the heap, unless the pause is new.
+        var entry: UInt64?
         var gate: GateMachine<Waiter>
     }
 
@@ -113,7 +115,10 @@ package struct OriginPauseMachine<Waiter> {
     private static var leastReportedExtension: Duration { .seconds(1) }
 
     private var pauses: [RequestOrigin: Pause] = [:]
-    /// The last ticket of the gates that were removed, so that a new gate of an origin ignores their tickets.
+    /// All origins, ordered by the time at which their first operation continues, or by the end of the pause if none
+    /// waits.
+    private var next = TimerHeap<RequestOrigin>()
+    /// The highest ticket of all gates, so that a new gate of an origin ignores the tickets of earlier gates.
     private var lastTicket: UInt64 = 0
     private let pace: PostponementPace
 
@@ -123,9 +128,9 @@ package struct OriginPauseMachine<Waiter> {
 
     /// The number of known origins.
     package var count: Int { pauses.count }
-    package var waitingCount: Int { pauses.values.reduce(0) { $0 + $1.gate.count } }
-    /// The next time at which operations may continue, or `nil` if none wait.
-    package var nextDue: OperationInstant? { pauses.values.lazy.compactMap(\.gate.nextDue).min() }
+    package private(set) var waitingCount = 0
+    /// The next time at which operations may continue or a pause ends, or `nil` if no operation waits.
+    package var nextDue: OperationInstant? { waitingCount == 0 ? nil : next.nextDue }
 
     /// Returns the remaining pause of an origin, or `nil` if there is none.
     ///
@@ -145,49 +150,55 @@ package struct OriginPauseMachine<Waiter> {
 
     /// Records a pause, and returns the waiting operations that must check again because the pause became longer.
     package mutating func record(_ pause: Duration, for origin: RequestOrigin, now: OperationInstant) -> [Waiter] {
-        removeEnded(now)
+        for origin in next.takeDue(at: now) { change(origin, now) { _ -> Void? in nil } }
         let until = now.advanced(by: pause)
-        guard pause > .zero, pauses[origin].map({ $0.until < until }) ?? true else { return [] }
-        var known =
-            pauses[origin]
-            ?? Pause(until: until, reported: until, gate: GateMachine(pace: pace, after: lastTicket, now: now))
-        known.until = until
-        known.gate.close(until: until, now: now)
-        let asksAgain = known.reported.duration(to: until) > Self.leastReportedExtension
-        if asksAgain { known.reported = until }
-        let reported = asksAgain ? known.gate.takeAll() : []
-        pauses[origin] = known
-        return reported
+        guard until > now else { return [] }
+        let new = Pause(until: now, reported: until, gate: GateMachine(pace: pace, after: lastTicket, now: now))
+        return change(origin, now, orAdd: new) { known in
+            guard known.until < until else { return nil }
+            known.until = until
+            known.gate.close(until: until, now: now)
+            guard known.reported.duration(to: until) > Self.leastReportedExtension else { return nil }
+            known.reported = until
+            return known.gate.takeAll()
+        } ?? []
     }
 
     /// Adds a waiting operation and returns its ticket, or returns `nil` if there is nothing to wait for.
     package mutating func wait(_ waiter: Waiter, for origin: RequestOrigin, now: OperationInstant) -> UInt64? {
-        // While operations continue in batches, a new operation waits behind them.
-        guard pauses[origin].map({ now < $0.until || $0.gate.count > 0 }) == true else { return nil }
-        return pauses[origin]?.gate.enter(waiter, now: now)
+        change(origin, now) { pause in
+            // While operations continue in batches, a new operation waits behind them.
+            now < pause.until || pause.gate.count > 0 ? pause.gate.enter(waiter, now: now) : nil
+        }
     }
 
     /// Removes a waiting operation.
-    package mutating func leave(_ ticket: UInt64, for origin: RequestOrigin) -> Waiter? {
-        pauses[origin]?.gate.leave(ticket)
+    package mutating func leave(_ ticket: UInt64, for origin: RequestOrigin, now: OperationInstant) -> Waiter? {
+        change(origin, now) { $0.gate.leave(ticket) }
     }
 
     /// Returns the operations that continue now.
     package mutating func timePassed(now: OperationInstant) -> [Waiter] {
-        var released: [Waiter] = []
-        for origin in Array(pauses.keys) {
-            released += pauses[origin]?.gate.timePassed(now: now).map(\.waiter) ?? []
-        }
-        removeEnded(now)
-        return released
+        next.takeDue(at: now).flatMap { change($0, now) { $0.gate.timePassed(now: now).map(\.waiter) } ?? [] }
     }
 
-    /// Removes the pauses that have ended and for which no operation waits.
-    private mutating func removeEnded(_ now: OperationInstant) {
-        for (origin, pause) in pauses where pause.until <= now && pause.gate.count == 0 {
-            lastTicket = max(lastTicket, pause.gate.lastTicket)
-            pauses[origin] = nil
-        }
+    /// Modifies a pause in place, because a copy of its gate would take time in proportion to the waiting operations.
+    ///
+    /// The pause then gets a new entry in the heap, or is removed if it has ended and no operation waits for it.
+    @discardableResult
+    private mutating func change<Result>(
+        _ origin: RequestOrigin, _ now: OperationInstant, orAdd new: Pause? = nil, _ body: (inout Pause) -> Result?
+    ) -> Result? {
+        guard var pause = pauses.removeValue(forKey: origin) ?? new else { return nil }
+        waitingCount -= pause.gate.count
+        let result = body(&pause)
+        waitingCount += pause.gate.count
+        lastTicket = max(lastTicket, pause.gate.lastTicket)
+        if let entry = pause.entry { _ = next.remove(entry) }
+        if pause.until <= now, pause.gate.count == 0 { return result }
+        pause.entry = next.insert(origin, due: pause.gate.nextDue ?? pause.until)
+        pauses[origin] = pause
+        return result
     }
 }
 
@@ -232,7 +243,9 @@ final class PauseGate: AttemptPolicy {
             order.second { answer(.again) }
         }
         guard let ticket = pauses.wait(for: request.origin, resume) else { return answer(.again) }
-        wait.begin(order, leave: { pauses.leave(ticket, for: request.origin) }) { answer(.hold(.originPause(left))) }
+        wait.begin(order, leave: { pauses.leave(ticket, for: request.origin) }) {
+            answer(.hold(.waiting(.pause, left, ", because the server asked clients to wait")))
+        }
     }
 
     func maySend(_ number: Int) -> Bool {
@@ -254,18 +267,11 @@ final class PauseGate: AttemptPolicy {
     func forget() { wait.end() }
 }
 
-extension WaitReason {
-    fileprivate static func originPause(_ left: Duration) -> WaitReason {
-        waiting(.pause, left, ", because the server asked clients to wait")
-    }
-}
-
 extension NetworkError {
     fileprivate static func originPaused(_ left: Duration, _ origin: RequestOrigin) -> NetworkError {
         var error = NetworkError(
             code: .originPaused, phase: .waiting,
-            message:
-                "\(origin.name) asked clients to wait. Try again after the time in retryAfter.")
+            message: "\(origin.name) asked clients to wait. Try again after the time in retryAfter.")
         error.retryAfter = left
         return error
     }

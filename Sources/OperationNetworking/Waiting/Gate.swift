@@ -57,7 +57,7 @@ package struct GateMachine<Waiter> {
     private var next: OperationInstant?
     package private(set) var lastTicket: UInt64
     /// The number of times that the gate was closed.
-    package private(set) var closings = 1
+    package private(set) var closings: Int
 
     /// Creates a gate, which is closed by default.
     ///
@@ -72,7 +72,7 @@ package struct GateMachine<Waiter> {
         now: OperationInstant
     ) {
         (self.pace, self.capacity, self.lastTicket) = (pace, capacity, lastTicket)
-        closedSince = isClosed ? now : nil
+        (closedSince, closings) = isClosed ? (now, 1) : (nil, 0)
     }
 
     package var count: Int { waits.count }
@@ -224,7 +224,11 @@ extension Double {
 ///   that is in use. The shell ignores every other timer and cancels it. The shell moves a timer only to an earlier
 ///   time, because a timer that is too early finds nothing to do.
 /// - **Order.** One thread at a time makes the calls, in the order of the events, without the lock. An event within a
-///   call adds its own calls at the end. Other operations wait for this thread, so a call must run no code of the user.
+///   call adds its own calls at the end. Other operations wait for this thread, so a call must run no code of the user,
+///   with one exception. The calls of a ``NetworkHold`` suspend and resume its queue, which may evaluate the conditions
+///   of operations. Only this queue waits for them.
+/// - **The clock.** The clock and the source of random numbers may be user code. A thread calls them for its own event,
+///   but a thread that is about to make the calls sets the timer first. A slow clock therefore delays the calls.
 package final class GateShell<State>: Sendable {
     package typealias Call = @Sendable () -> Void
 
@@ -259,7 +263,8 @@ package final class GateShell<State>: Sendable {
     /// - Parameters:
     ///   - state: The initial state.
     ///   - clock: The clock of the timer and the events.
-    ///   - chance: A closure that returns a random number from 0 to 1.
+    ///   - chance: A closure that returns a random number from 0 to 1. The shell calls this closure before each event,
+    ///     even if the event needs no random number, because user code must not run under the lock.
     ///   - queue: The queue for the calls, or `nil` to make them on the thread of the event.
     ///   - nextDue: A closure that returns the next due time of the state.
     ///   - timePassed: A closure that is called at each due time, with the time and a random number.

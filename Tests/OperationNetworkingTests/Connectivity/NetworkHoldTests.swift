@@ -123,6 +123,23 @@ struct NetworkHoldTests {
         #expect(queue.failures.allSatisfy { abs($0.date.timeIntervalSinceNow) < 3600 })
     }
 
+    @Test func `no operation starts while the network keeps coming and going`() async {
+        let queue = QueueManager("uploads"), told = EventRecorder<Bool>()
+        let token = queue.hold(
+            whileOffline: network, settling: .seconds(1), clock: clock, offlineHandler: { told.record($0) },
+            chance: { 0.5 })
+        for _ in 0..<3 {
+            network.write(.satisfied)
+            clock.advance(by: .milliseconds(1_400))
+            network.write(.unsatisfied)
+            #expect(queue.isSuspended && clock.pendingCount == 0)
+        }
+        comeBack()
+        #expect(!queue.isSuspended)
+        #expect(await told.events(atLeast: 2) == [true, false])
+        withExtendedLifetime(token) {}
+    }
+
     @Test func `a change of interface does not restart the settling time`() {
         let queue = QueueManager("uploads"), token = hold(queue)
         network.write(.satisfied)

@@ -19,23 +19,41 @@ struct OfflineWaitingTests {
     }
 
     @Test func `the handler gets the reason and the time for which the network was gone`() {
-        let offlineWaiting = offlineWaiting(), told = EventRecorder<(OfflineWaiting.End, Duration)>()
+        let offlineWaiting = offlineWaiting(), told = EventRecorder<(GateEnd, Duration)>()
         _ = offlineWaiting.enter(atMost: .seconds(30)) { told.record(($0, $1)) }
         _ = offlineWaiting.enter(atMost: .seconds(90)) { told.record(($0, $1)) }
-        clock.advance(by: .seconds(30))
+        // The network comes and goes, and the timer is set to the rest of the limit each time.
+        for number in 1...58 {
+            clock.advance(by: .seconds(1))
+            network.write(number % 2 == 1 ? .satisfied : .unsatisfied)
+        }
+        clock.advance(by: .milliseconds(999))
+        #expect(told.count == 0)
+        clock.advance(by: .milliseconds(1))
         #expect(told.events.map(\.0) == [.limitReached])
         clock.advance(by: .seconds(10))
         network.write(.satisfied)
         clock.advance(by: .seconds(10))
         #expect(told.events.map(\.0) == [.limitReached, .released])
-        #expect(told.events.map(\.1) == [.seconds(30), .seconds(40)])
+        #expect(told.events.map(\.1) == [.seconds(30), .seconds(40)] && clock.pendingCount == 0)
+    }
+
+    @Test func `an operation that leaves gets no call, and a later one is released after the settling time`() {
+        let offlineWaiting = offlineWaiting(), told = EventRecorder<GateEnd>()
+        let ticket = offlineWaiting.enter(atMost: .seconds(30)) { end, _ in told.record(end) }
+        for hasLeft in [true, false] { #expect(ticket.map { offlineWaiting.leave($0) } == hasLeft) }
+        network.write(.unknown)
         #expect(clock.pendingCount == 0)
+        _ = offlineWaiting.enter(atMost: .zero) { end, _ in told.record(end) }
+        for (milliseconds, events) in [(1_499, []), (1, [.released])] {
+            clock.advance(by: .milliseconds(milliseconds))
+            #expect(told.events == events)
+        }
     }
 
     @Test func `a handler may enter again, and may remove other operations`() {
         let offlineWaiting = offlineWaiting(), told = EventRecorder<String>()
-        let tickets = EventRecorder<OfflineWaiting.Ticket>()
-        let network = network
+        let tickets = EventRecorder<UInt64>(), network = network
         _ = offlineWaiting.enter(atMost: nil) { _, _ in
             told.record("first")
             network.write(.unsatisfied)
@@ -58,15 +76,13 @@ struct OfflineWaitingTests {
             let ticket = offlineWaiting.enter(atMost: .seconds(1)) { _, _ in }
             #expect(network.observerCount == 1 && ticket != nil)
         }
-        #expect(network.observerCount == 0)
-        #expect(clock.pendingCount == 0)
+        #expect(network.observerCount == 0 && clock.pendingCount == 0)
     }
 
     @Test func `many operations resume at the configured pace, and use less than a kibibyte each`() {
         let count = Rounds.count(ci: 10_000, soak: 100_000)
         let offlineWaiting = offlineWaiting(perSecond: 1_000), told = EventRecorder<OperationInstant>()
-        let clock = clock
-        let before = ProcessFigures.residentBytes
+        let before = ProcessFigures.residentBytes, clock = clock
         for _ in 0..<count { _ = offlineWaiting.enter(atMost: .seconds(3_600)) { _, _ in told.record(clock.now) } }
         let bytes = ProcessFigures.residentBytes - before
         #if !TSAN && !ASAN
@@ -79,9 +95,8 @@ struct OfflineWaitingTests {
         network.write(.satisfied)
         clock.advance(by: .milliseconds(1_500) + .seconds(Double(count) / 1_000))
         #expect(told.count == count)
-        // At most a hundred operations resume in each tenth of a second, within a tolerance.
-        let byTenth = Dictionary(grouping: told.events) { Int($0.offset / .milliseconds(100)) }.mapValues(\.count)
-        #expect(byTenth.values.allSatisfy { $0 <= 110 }, "\(byTenth.values.max() ?? 0)")
+        // Ten operations resume every 10 milliseconds.
+        #expect(told.events.enumerated().allSatisfy { $1.offset == .milliseconds(1_500 + $0 / 10 * 10) })
         #expect(clock.pendingCount == 0 && offlineWaiting.waitingCount == 0)
     }
 

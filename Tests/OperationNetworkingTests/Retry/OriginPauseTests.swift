@@ -11,11 +11,13 @@ import Testing
 @Suite("Pauses of origins", .timeLimit(.minutes(1)))
 struct OriginPauseTests {
     private let setting: RetryBench
+    private let origins: [RequestOrigin]
     private var bench: OperationBench { setting.bench }
     private var clock: ManualClock { setting.clock }
 
     init() throws {
         setting = try RetryBench()
+        origins = try ["com", "org"].map { try #require(RequestOrigin(ofPlain: "http://example.\($0)/")) }
         bench.server.route("GET", "/*") { .text($0.path) }
         bench.server.route("GET", "/busy") { $0.number == 0 ? .status(429, ["Retry-After": "10"]) : .text("busy") }
         bench.server.route("POST", "/down") { _ in .status(503, ["Retry-After": "3600"]) }
@@ -34,9 +36,7 @@ struct OriginPauseTests {
         let operation = bench.watched(
             NetworkUploadOperation(
                 url: bench.server.url(target), method: method, body: .none, urlSession: bench.session
-            ) {
-                data, _ in String(decoding: data, as: UTF8.self)
-            })
+            ) { data, _ in String(decoding: data, as: UTF8.self) })
         operation.clock = clock
         operation.retry = setting.retry {
             $0.originPauses = pauses
@@ -44,6 +44,8 @@ struct OriginPauseTests {
         }
         return operation
     }
+
+    private func moment(_ seconds: Int) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
 
     @Test func `a pause applies to all operations that share it, and they resume in order at the pace`() async throws {
         let pauses = pauses(), queue = QueueManager("api", width: 1)
@@ -164,10 +166,25 @@ struct OriginPauseTests {
         #expect(pauses.left(for: bench.server.url("/")) == nil && pauses.left(for: other.url("/")) == nil)
     }
 
+    @Test func `operations of several origins share a timer, and the last one that leaves cancels it`() throws {
+        let pauses = pauses(pace: PostponementPace(1, every: .seconds(1))), told = EventRecorder<Int>()
+        var ticket: UInt64?
+        for (origin, seconds) in [(0, 10), (1, 4), (0, 10)] {
+            pauses.record(.seconds(seconds), for: origins[origin])
+            ticket = pauses.wait(for: origins[origin]) { told.record(seconds) }
+            #expect(clock.pendingCount == 1)
+        }
+        for (passed, released) in [(4, [4]), (6, [4, 10])] {
+            clock.advance(by: .seconds(passed))
+            #expect(told.events == released && clock.pendingCount == 1)
+        }
+        pauses.leave(try #require(ticket), for: origins[0])
+        #expect(clock.pendingCount == 0 && pauses.waitingCount == 0)
+    }
+
     @Test func `an operation that arrives during a release waits at the end, and old tickets are ignored`() throws {
         var machine = OriginPauseMachine<Int>(pace: PostponementPace(1, every: .seconds(1)))
-        let origin = try #require(RequestOrigin(ofPlain: "http://example.com/"))
-        func moment(_ seconds: Int) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
+        let origin = origins[0]
         _ = machine.record(.seconds(10), for: origin, now: moment(0))
         let first = machine.wait(1, for: origin, now: moment(0))
         let second = machine.wait(2, for: origin, now: moment(0))
@@ -179,7 +196,9 @@ struct OriginPauseTests {
         #expect(machine.timePassed(now: moment(12)) == [3])
         _ = machine.record(.seconds(10), for: origin, now: moment(20))
         _ = machine.wait(4, for: origin, now: moment(20))
-        for old in [first, second, third].compactMap({ $0 }) { #expect(machine.leave(old, for: origin) == nil) }
+        for old in [first, second, third].compactMap({ $0 }) {
+            #expect(machine.leave(old, for: origin, now: moment(20)) == nil)
+        }
         #expect(machine.timePassed(now: moment(30)) == [4])
         // Such a small extension does not make the operations ask again.
         _ = machine.record(.seconds(10), for: origin, now: moment(40))
@@ -190,22 +209,17 @@ struct OriginPauseTests {
 
     @Test func `a longer pause replaces a shorter one, and an ended pause is forgotten`() throws {
         var machine = OriginPauseMachine<Int>(pace: PostponementPace(1, every: .seconds(1)))
-        let origin = try #require(RequestOrigin(ofPlain: "http://example.com/"))
-        let other = try #require(RequestOrigin(ofPlain: "http://example.org/"))
-        func moment(_ seconds: Int) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
-        var told = machine.record(.seconds(10), for: origin, now: moment(0))
-        #expect(told == [])
-        told = machine.record(.seconds(5), for: origin, now: moment(1))
+        let (origin, other) = (origins[0], origins[1])
+        #expect(machine.record(.seconds(10), for: origin, now: moment(0)) == [])
+        #expect(machine.record(.seconds(5), for: origin, now: moment(1)) == [])
         #expect(machine.left(for: origin, now: moment(1)) == .seconds(9))
         #expect(machine.wait(1, for: other, now: moment(1)) == nil && machine.nextDue == nil)
         for number in 2...3 {
             _ = machine.wait(number, for: origin, now: moment(number))
             #expect(machine.nextDue == moment(10), "one timer is set for all")
         }
-        told = machine.record(.seconds(5), for: origin, now: moment(4))
-        #expect(told == [])
-        told = machine.record(.seconds(20), for: origin, now: moment(4))
-        #expect(told == [2, 3])
+        #expect(machine.record(.seconds(5), for: origin, now: moment(4)) == [])
+        #expect(machine.record(.seconds(20), for: origin, now: moment(4)) == [2, 3])
         for number in 5...6 { _ = machine.wait(number, for: origin, now: moment(number)) }
         #expect(machine.timePassed(now: moment(10)) == [] && machine.nextDue == moment(24))
         #expect(machine.timePassed(now: moment(24)) == [5] && machine.nextDue == moment(25))

@@ -64,6 +64,10 @@ struct GateMachineTests {
         machine.close(now: second(5.5))
         #expect(machine.nextDue == nil)
         #expect(machine.count == 1)
+        _ = machine.enter(4, atMost: .seconds(1), now: second(5.5))
+        #expect(machine.takeAll() == [3, 4])
+        _ = machine.enter(5, now: second(5.5))
+        #expect(machine.nextDue == nil)
     }
 
     @Test func `the time with a network does not count toward the limit`() {
