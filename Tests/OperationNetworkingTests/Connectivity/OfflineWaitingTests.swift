@@ -45,7 +45,7 @@ struct OfflineWaitingTests {
         network.write(.unknown)
         #expect(clock.pendingCount == 0)
         _ = offlineWaiting.enter(atMost: .zero) { end, _ in told.record(end) }
-        for (milliseconds, events) in [(1_499, []), (1, [.released])] {
+        for (milliseconds, events) in [(1_499, [GateEnd]()), (1, [.released])] {
             clock.advance(by: .milliseconds(milliseconds))
             #expect(told.events == events)
         }

@@ -196,9 +196,7 @@ struct OriginPauseTests {
         #expect(machine.timePassed(now: moment(12)) == [3])
         _ = machine.record(.seconds(10), for: origin, now: moment(20))
         _ = machine.wait(4, for: origin, now: moment(20))
-        for old in [first, second, third].compactMap({ $0 }) {
-            #expect(machine.leave(old, for: origin, now: moment(20)) == nil)
-        }
+        for case let old? in [first, second, third] { #expect(machine.leave(old, for: origin, now: moment(20)) == nil) }
         #expect(machine.timePassed(now: moment(30)) == [4])
         // Such a small extension does not make the operations ask again.
         _ = machine.record(.seconds(10), for: origin, now: moment(40))
