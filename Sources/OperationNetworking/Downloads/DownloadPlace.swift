@@ -34,8 +34,7 @@ struct DownloadPlace {
             (url, name) = (folder, names.part)
         }
         let makesFolders = options.createsDirectories && !destination.isTemporary
-        folder = try PreparedFolder(
-            of: url, named: name, makingFolders: makesFolders, action: .writing, files: files)
+        folder = try PreparedFolder(of: url, named: name, makingFolders: makesFolders, action: .writing, files: files)
         part = folder.entry(names.part)
     }
 
