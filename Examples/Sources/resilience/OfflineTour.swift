@@ -35,7 +35,7 @@ struct OfflineTour {
         operation.name = path
         operation.callbackQueue = callbacks
         var policy = OfflinePolicy(waiting: offlineWaiting)
-        // By default, requests to the local computer do not wait for a network.
+        // By default, requests to `localhost` and loopback addresses do not wait for the network.
         policy.concerns = { _ in true }
         change(&policy)
         operation.offline = policy

@@ -87,7 +87,7 @@ extension NetworkError.Code {
     public static let clientCertificateRejected = Self("clientCertificateRejected")
     /// The connection was lost before the response was complete.
     public static let connectionLost = Self("connectionLost")
-    /// The process or the system has no more file descriptors, threads or memory.
+    /// The process or the system ran out of file descriptors or memory, or could not create a thread.
     public static let resourcesExhausted = Self("resourcesExhausted")
 }
 

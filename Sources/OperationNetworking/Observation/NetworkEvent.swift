@@ -34,13 +34,13 @@ public struct NetworkEvent: Sendable {
     ///
     /// The value is `nil` if no attempt is in progress, or if the attempt has not passed its request to the session.
     public var sinceSending: Duration?
-    /// The last request that the operation prepared or the session sent.
+    /// The last request that the operation prepared or the session sent, or `nil` if there is no request yet.
     ///
     /// The description of the request does not contain secrets, but its properties do.
     public var request: NetworkRequest?
     /// The status and headers of the response to the current request, or `nil` if the session has not received them.
     public var head: ResponseHead?
-    /// The metrics of the current request, or of the last transfer of the attempt.
+    /// The metrics of the current request or of the last transfer of the attempt, or `nil` if there are no metrics yet.
     public var metrics: TransferMetrics?
     /// The way in which the attempt or the operation ended, or `nil` for other kinds of events.
     public var ending: Ending?
@@ -55,7 +55,8 @@ public struct NetworkEvent: Sendable {
     /// The response body if an attempt succeeds, the first bytes of the body if an attempt fails, or `nil` if the body
     /// is not in memory.
     public var responseBody: Data?
-    /// The number of response body bytes that the operation had received when the attempt ended.
+    /// The number of response body bytes that the operation had received when the attempt ended, or `nil` for other kinds
+    /// of events.
     public var receivedBytes: Int64?
 
     /// The operation that sent the event, or `nil` if the operation no longer exists.
@@ -223,7 +224,7 @@ extension NetworkEvent {
         public let waitReason: WaitReason?
         /// The reason for the decision if a ``Retry`` made the decision; otherwise, `nil`.
         public let reason: RetryReason?
-        /// A description of the reason for the decision.
+        /// A description of the reason in words, for a log, or `nil` if there is no description.
         public let note: String?
 
         /// Creates a decision after a failed attempt, for testing observers.

@@ -10,7 +10,7 @@ extension QueueManager {
     /// The time to read this property does not depend on these numbers.
     public var counts: QueueCounts { engine.counts }
 
-    /// The current entries, counts and settings of the queue.
+    /// The current operations, closures, counts and settings of the queue.
     ///
     /// The more operations and closures the queue contains, the longer the read takes, and the queue starts no
     /// operations during the read. If you need only numbers, read ``counts``.
@@ -38,7 +38,7 @@ extension QueueManager {
     /// missed events and a new snapshot. The next events follow this snapshot.
     ///
     /// Neither the sequence nor an iterator keeps the queue alive. A loop over the sequence ends when the queue is
-    /// freed and all of its entries have ended, or when the loop's task is canceled.
+    /// freed and all of its operations and closures have ended, or when the loop's task is canceled.
     public var events: some AsyncSequence<QueueUpdate, Never> & Sendable { events(keeping: 1024) }
 
     /// Returns an asynchronous sequence that begins with the current state of the queue and continues with its changes.
@@ -81,12 +81,13 @@ extension QueueManager {
 
 // Progress.
 extension QueueManager {
-    /// The progress of the queue, in which each entry that was ever added is one unit of work.
+    /// The progress of the queue, which counts each operation or closure that was added to the queue as one unit of
+    /// work.
     ///
     /// The number of completed units and the total number only increase. The fraction can decrease when you add
-    /// entries. Canceling the progress cancels all unfinished operations and drops all closures that have not begun.
-    /// After the first access, the progress is updated on a global queue and on the threads that change the queue.
-    /// Observers of the progress are called on these threads.
+    /// operations or closures. Canceling the progress cancels all unfinished operations and drops all closures that
+    /// have not begun. After the first access, the progress is updated on a global queue and on the threads that change
+    /// the queue. Observers of the progress are called on these threads.
     public var progress: Progress { engine.progress }
 }
 

@@ -17,7 +17,7 @@ public struct QueueRecord: Sendable {
     }
 }
 
-/// A recorded entry of a queue, which is an operation or a closure, with its times.
+/// A record of an operation or a closure in a queue, including how long it waited and when it began and ended.
 public struct QueueRun: Sendable, Identifiable {
     /// The number of the operation or closure, which increases in the order in which the entries were added.
     public let id: Int

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// The entries, counts and settings of a queue at one moment.
+/// The operations, closures, counts and settings of a queue at one moment.
 ///
 /// A snapshot keeps its operations alive. If you apply all events between two snapshots to the first snapshot, the
 /// first snapshot becomes equal to the second.

@@ -46,7 +46,7 @@ public final class CookieJar: Sendable {
     /// Creates a jar with the cookies from a storage, which the initializer reads on the calling thread.
     ///
     /// A server cannot set a cookie for all hosts in a public suffix, which is a domain whose subdomains have different
-    /// owners. The built-in list is much smaller than the lists of browsers, and contains only these suffixes:
+    /// owners. By default, the jar uses a built-in list of public suffixes, which contains only these suffixes:
     ///
     /// - All domains with one label, such as `com`, `de` and `localhost`.
     /// - The common second-level domains of countries, such as `co.uk`, `com.au` and `ac.jp`.
