@@ -49,8 +49,8 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         public static let releasedUnfinished = Kind("releasedUnfinished")
         /// The body of an operation returned without finishing the operation.
         public static let noResult = Kind("noResult")
-        /// A body that waits for an operation still counts toward the width of the queue that runs the body, because
-        /// too many bodies already wait and block threads.
+        /// A body waits in `waitUntilFinished()`, but keeps its slot in the queue, because waiting bodies already block
+        /// too many threads.
         ///
         /// A queue also reports this kind if at least 64 bodies have blocked their threads for five seconds in calls
         /// that the queue cannot observe, and other operations are ready.

@@ -151,10 +151,10 @@ extension FileOperationError.Code {
         "directoryNotEmpty", "the directory is not empty, so it was not replaced or removed. Empty it first.")
     /// The path or a name in it is longer than the file system allows.
     public static let nameTooLong = Self("nameTooLong", "the path or a name in it is too long. Choose a shorter name.")
-    /// The path contains symbolic links that lead to each other, or too many symbolic links.
+    /// The symbolic links in the path form a loop, or there are too many of them.
     public static let tooManySymbolicLinks = Self(
         "tooManySymbolicLinks",
-        "the path contains symbolic links that lead to each other, or too many of them. Check their targets.")
+        "the symbolic links in the path form a loop, or there are too many of them. Check their targets.")
     /// No space is left on the volume or in the user's disk quota.
     public static let noSpace = Self("noSpace", "no space is left on the volume. Free some space and try again.")
     /// The volume is read-only.

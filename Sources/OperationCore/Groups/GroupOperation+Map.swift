@@ -26,7 +26,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - width: The maximum number of operations that run at the same time. A value below 1 is treated as 1.
     ///   - queue: The queue on which the operations run. The default is the queue that holds the group.
     ///   - make: The closure that creates the operation for an element. The closure is called on any thread, but never
-    ///     on several threads at the same time. The closure is not called after the group has failed or was canceled.
+    ///     on several threads at the same time. The closure is not called after the group has failed or been canceled.
     public static func map<Elements: Sequence & Sendable, Value, Failure>(
         _ elements: Elements, width: Int, on queue: QueueManager? = nil,
         _ make: @escaping @Sendable (Elements.Element) -> TypedOperation<Value, Failure>
@@ -100,7 +100,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - width: The maximum number of operations that run at the same time. A value below 1 is treated as 1.
     ///   - queue: The queue on which the operations run. The default is the queue that holds the group.
     ///   - make: The closure that creates the operation for an element. The closure is called on any thread, but never
-    ///     on several threads at the same time. The closure is not called after the group has failed or was canceled.
+    ///     on several threads at the same time. The closure is not called after the group has failed or been canceled.
     public static func map<Elements: AsyncSequence & Sendable, Value, Failure>(
         _ elements: Elements, width: Int, on queue: QueueManager? = nil,
         _ make: @escaping @Sendable (Elements.Element) -> TypedOperation<Value, Failure>

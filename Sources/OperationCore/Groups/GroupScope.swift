@@ -29,9 +29,9 @@ public struct GroupScope: Sendable {
     /// If you cancel the task that calls this method, for example an `async let` task of the body, the child is also
     /// canceled.
     ///
-    /// The body of another operation may also call this method. If that operation runs in this group and the group has
-    /// reached its width, the child cannot begin before that operation has ended. The wait would never end, so the
-    /// child is canceled with the cause `waitsForItself`.
+    /// The body of another operation may also call this method. If that operation is a child of this group, it counts
+    /// toward the group's width while it waits. If no child that fills the width can end before the new child begins,
+    /// the new child is canceled with the cause `waitsForItself`.
     ///
     /// The body of the child inherits the task-local values and the priority of the task that calls this method.
     ///

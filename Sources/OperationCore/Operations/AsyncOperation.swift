@@ -147,7 +147,7 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
 
     /// Notifies the subclass that the outcome of the operation is decided.
     ///
-    /// The operation holds no lock when it calls this method, before ``didCancel(because:)``. If the operation calls
-    /// its handlers only later, it then calls this method again.
+    /// The operation calls this method without holding a lock. If the operation also calls ``didCancel(because:)``, it
+    /// calls this method first. If the operation calls its handlers only later, it then calls this method again.
     @_spi(Subclassing) open func outcomeWasTold() {}
 }

@@ -143,7 +143,7 @@ extension TypedOperation {
         }
     }
 
-    /// Creates an operation that converts the result of this operation and starts and ends together with it.
+    /// Creates an operation that starts and ends together with this operation and converts its result.
     ///
     /// ```swift
     /// let answer = ClosureOperation { 42 }
@@ -169,7 +169,7 @@ extension TypedOperation {
         }
     }
 
-    /// Creates an operation that converts the error of this operation and starts and ends together with it.
+    /// Creates an operation that starts and ends together with this operation and converts its error.
     ///
     /// The closure is called under the same conditions as the closure of ``mapOutcome(_:)``.
     ///

@@ -79,8 +79,8 @@ open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation
 
     /// Notifies the subclass that the outcome of the operation is decided.
     ///
-    /// The operation holds no lock when it calls this method, before ``didCancel(because:)``. If the operation calls
-    /// its handlers only later, it then calls this method again. Only classes in other modules of the package override
-    /// this method.
+    /// The operation calls this method without holding a lock. If the operation also calls ``didCancel(because:)``, it
+    /// calls this method first. If the operation calls its handlers only later, it then calls this method again. Only
+    /// classes in other modules of the package override this method.
     @_spi(Subclassing) open func outcomeWasTold() {}
 }

@@ -8,7 +8,7 @@ import Foundation
 /// This class is the common superclass of ``AsyncOperation`` and ``SyncOperation``. You cannot subclass
 /// ``TypedOperation`` directly. Subclass one of these two classes instead.
 ///
-/// If a function accepts operations of both classes, use this class as the type of its parameter:
+/// To write a function that accepts operations of either class, declare its parameter as ``TypedOperation``:
 ///
 /// ```swift
 /// func printOutcome<Value, Failure>(
@@ -67,10 +67,12 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
     /// Finishes the operation with a result.
     ///
-    /// If the operation already has a result, an error or a cancellation, the call has no effect and causes a notice.
+    /// If the operation already has a result or an error, or was canceled, the call does not change the outcome, and
+    /// OperationKit reports an ``OperationNotice``. However, if ``AsyncOperation/windsDownAfterCancellation`` is
+    /// `true`, the first call after a cancellation ends an operation whose body has begun, without a notice.
     ///
     /// You may call this method before the operation starts. The operation then keeps the result and does not run its
-    /// body. Its handlers are called when the operation starts.
+    /// body. Its handlers are called after the operation has started and its dependencies have ended.
     ///
     /// - Parameter result: The result of the operation.
     public final func finish(withResult result: ResultType) {
@@ -80,7 +82,9 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
     /// Finishes the operation with an error.
     ///
-    /// If the operation already has a result, an error or a cancellation, the call has no effect and causes a notice.
+    /// If the operation already has a result or an error, or was canceled, the call does not change the outcome, and
+    /// OperationKit reports an ``OperationNotice``. However, if ``AsyncOperation/windsDownAfterCancellation`` is
+    /// `true`, the first call after a cancellation ends an operation whose body has begun, without a notice.
     ///
     /// Any error makes the operation fail, including a `CancellationError`. To cancel the operation, call
     /// `cancel(because:)` instead.

@@ -18,7 +18,7 @@ public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
         public static let pause = Kind("pause")
         /// The operation waits because a rate limit delays its next request.
         public static let rateLimit = Kind("rateLimit")
-        /// The operation waits for a credential that another operation fetches.
+        /// The operation waits for a credential, for example while an authenticator refreshes it.
         public static let credential = Kind("credential")
         /// The operation waits for a network connection.
         public static let network = Kind("network")

@@ -103,7 +103,8 @@ extension QueueManager {
     /// Waits until all operations and closures in the queue have ended, or until the waiting task is canceled.
     ///
     /// Do not await this method in an operation that the queue runs. The operation would wait for itself until you
-    /// cancel the operation. For such a call, OperationKit reports a notice of the kind `waitsForItself`.
+    /// cancel the operation. If an operation in the queue awaits this method, OperationKit reports a notice of the kind
+    /// `waitsForItself`.
     public func drained() async {
         if engine.isRunningCaller {
             OperationDiagnostics.report(.waitsForItself, by: name, QueueError.waitsForItself(name).message)

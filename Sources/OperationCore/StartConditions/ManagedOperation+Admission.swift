@@ -290,15 +290,16 @@ extension CommonOperationMembers {
     /// Adds a condition to the end of the operation's list of conditions.
     ///
     /// OperationKit evaluates the conditions one after another when the dependencies have ended. Add a condition before
-    /// the operation is started or added to a queue. A later call has no effect and causes a notice.
+    /// the operation is started or added to a queue. If the operation was started or already checks its conditions, the
+    /// call has no effect, and OperationKit reports a notice of the kind `admission`.
     ///
     /// - Parameter condition: The condition to add.
     public func addCondition(_ condition: OperationCondition) { operation.addCondition(condition) }
 
     /// Adds a condition that a closure checks.
     ///
-    /// Add a condition before the operation is started or added to a queue. A later call has no effect and causes a
-    /// notice.
+    /// Add a condition before the operation is started or added to a queue. If the operation was started or already
+    /// checks its conditions, the call has no effect, and OperationKit reports a notice of the kind `admission`.
     ///
     /// - Parameters:
     ///   - name: A short description of the requirement that the condition checks.

@@ -118,8 +118,8 @@ public struct FileWriteOptions: Sendable, Hashable {
     /// ``Mode/inPlace``, an existing file keeps its permissions, and this property applies only to a new file.
     public var permissions: UInt16?
 
-    /// A Boolean value that indicates whether the operation writes the file and its name to the disk before it
-    /// succeeds.
+    /// A Boolean value that indicates whether the operation flushes the file's content and its directory entry to the
+    /// disk before it succeeds.
     ///
     /// The default is `true`, so that the file survives a power failure.
     public var isDurable: Bool
@@ -167,9 +167,9 @@ public struct FileWriteOptions: Sendable, Hashable {
         /// Use this mode for devices, and for files that must keep their inode, for example because they have hard
         /// links. If no file exists, the operation creates one.
         ///
-        /// This mode follows symbolic links and is not atomic. The old content is lost immediately. If the operation
-        /// fails or is canceled, it removes a file that it created. However, a file that already existed then contains
-        /// only a part of the new content.
+        /// This mode follows symbolic links and is not atomic. The operation deletes the old content when it opens the
+        /// file, before it writes any new content. If the operation fails or is canceled, it removes a file that it
+        /// created. However, a file that already existed then contains only a part of the new content.
         public static let inPlace = Mode(name: "inPlace")
     }
 }

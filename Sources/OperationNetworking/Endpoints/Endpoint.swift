@@ -24,8 +24,8 @@ import Foundation
 ///
 /// The result type determines how the operation decodes the body of the response:
 ///
-/// - For `Data`, the result is the unchanged body. For `String`, the result is the text of the body. ``NoContent``
-///   ignores the body. Endpoints with these result types accept responses of any content type.
+/// - For `Data`, the result is the unchanged body. For `String`, the result is the text of the body. For ``NoContent``,
+///   the operation ignores the body. Endpoints with these result types accept responses of any content type.
 /// - For any other type, the operation decodes the body from JSON. By default, these endpoints accept only JSON
 ///   responses.
 /// - For an optional type, the result is `nil` if the response has no body.

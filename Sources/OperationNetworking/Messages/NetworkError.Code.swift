@@ -120,7 +120,8 @@ extension NetworkError.Code {
     public static let unacceptableContentType = Self("unacceptableContentType")
     /// The response has no body, but the operation needs a body to create its result.
     public static let emptyResponse = Self("emptyResponse")
-    /// The decoder cannot decode the response body.
+    /// OperationKit cannot decode the response body, for example because the body is not valid JSON or not an image in
+    /// a known format.
     public static let undecodableResult = Self("undecodableResult")
     /// Two Swift tasks iterated over the same response stream at the same time.
     public static let awaitedTwice = Self("awaitedTwice")

@@ -204,11 +204,11 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         super.init()
     }
 
-    /// Creates an operation without a request for a subclass that overrides ``makeRequest()``, with an evaluator that
-    /// receives an `HTTPURLResponse`.
+    /// Creates an operation that gets its request from ``makeRequest()``, and can evaluate the response with a closure
+    /// that receives an `HTTPURLResponse`.
     ///
-    /// For example, an abstract base class can store the URL of a service and create the request of each subclass in
-    /// ``makeRequest()``:
+    /// Call this initializer in a subclass that overrides ``makeRequest()``. For example, an abstract base class can
+    /// store the URL of a service and create the request of each subclass in ``makeRequest()``:
     ///
     /// ```swift
     /// class ShopOperation<ResultType: Sendable>: NetworkDataOperation<ResultType>,
@@ -240,8 +240,10 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         super.init()
     }
 
-    /// Creates an operation without a request for a subclass that overrides ``makeRequest()``, with an evaluator that
-    /// receives a ``NetworkResponse``.
+    /// Creates an operation that gets its request from ``makeRequest()``, and evaluates the response with a closure
+    /// that receives a ``NetworkResponse``.
+    ///
+    /// Call this initializer in a subclass that overrides ``makeRequest()``.
     ///
     /// - Parameters:
     ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is

@@ -305,7 +305,8 @@ public struct PlaybackRules: Sendable, Hashable {
     ///
     /// The default is `true`. If each test uses a different server, set the property to `false`.
     public var comparesHost = true
-    /// The names of query items whose values can differ or that can be missing, such as a timestamp or a random number.
+    /// The names of the query items that the session ignores when it compares URLs, such as the name of a timestamp or
+    /// a random number.
     ///
     /// The default is an empty set.
     public var ignoredQueryNames: Set<String> = []

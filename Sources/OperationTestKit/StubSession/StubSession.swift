@@ -277,7 +277,7 @@ public struct StubAnswer: Sendable {
         }
     }
 
-    /// Returns a failure with the given error code, without a response.
+    /// Returns a response that sends no headers and no body, but ends the task with an error that has the given code.
     public static func failure(_ code: NetworkError.Code) -> Self { Self(.fail(code)) }
 
     /// Returns a copy of the response in which the given header replaces all headers with the same name.

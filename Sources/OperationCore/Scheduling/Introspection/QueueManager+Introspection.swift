@@ -7,7 +7,8 @@ import Foundation
 extension QueueManager {
     /// The number of operations and closures in each state, and the number that have ended with each outcome.
     ///
-    /// The time to read this property does not depend on these numbers.
+    /// Reading this property takes about the same time regardless of how many operations and closures the queue
+    /// contains.
     public var counts: QueueCounts { engine.counts }
 
     /// The current operations, closures, counts and settings of the queue.

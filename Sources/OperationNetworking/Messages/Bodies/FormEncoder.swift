@@ -93,7 +93,7 @@ public struct FormEncoder: Sendable {
 
     /// Creates an encoder with styles for arrays, Booleans, dates, `nil` values and spaces.
     ///
-    /// To change the styles for nested values and keys, set the properties of the encoder.
+    /// To change the styles for nested values and keys, set ``nesting`` and ``keys`` after you create the encoder.
     ///
     /// - Parameters:
     ///   - arrays: The style for the names of array elements. The default is ``ArrayStyle/brackets``.
