@@ -178,7 +178,7 @@ package enum GateEnd: Sendable, Equatable {
 public struct PostponementPace: Sendable, Hashable {
     /// The number of operations that resume together, which is at least 1.
     public let count: Int
-    /// The interval at which groups of ``count`` operations resume.
+    /// The interval at which the next ``count`` operations resume.
     public let interval: Duration
     /// The time for which a gate must be open before the first operations resume.
     let settling: Duration
@@ -189,7 +189,7 @@ public struct PostponementPace: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - count: The number of operations that resume together. A value less than 1 is treated as 1.
-    ///   - interval: The interval at which groups of `count` operations resume.
+    ///   - interval: The interval at which the next `count` operations resume.
     public init(_ count: Int, every interval: Duration) {
         self.init(count, every: interval, settling: .zero, isRandom: false)
     }
@@ -200,9 +200,9 @@ public struct PostponementPace: Sendable, Hashable {
         (self.settling, self.isRandom) = (settling, isRandom)
     }
 
-    /// A pace that resumes 50 operations immediately and 50 more operations every 50 milliseconds.
+    /// A pace at which 50 operations resume immediately, and 50 more resume every 50 milliseconds.
     public static let standard = PostponementPace(50, every: .milliseconds(50))
-    /// A pace that resumes all operations immediately.
+    /// A pace at which all operations resume immediately.
     public static let atOnce = PostponementPace(.max, every: .zero)
 
     /// Returns the time between two batches, which the random number (0 to 1) shortens or extends by up to a half.
@@ -385,11 +385,11 @@ package final class NotificationOrder: Sendable {
     }
 
     package func second(_ notify: @escaping @Sendable () -> Void) {
-        let mayTell = state.withLock { state in
+        let mayNotify = state.withLock { state in
             if case .firstIsNotified = state { return true }
             state = .waiting(notify)
             return false
         }
-        if mayTell { notify() }
+        if mayNotify { notify() }
     }
 }

@@ -381,7 +381,7 @@ package final class SessionDeferredWork {
 
     /// Does the deferred work, also work that is deferred in the meantime.
     ///
-    /// Otherwise, nobody would do the latter after the session was closed.
+    /// The thread of a closed session has no later turn in which it could do such work.
     package func performAll() {
         while hasItems {
             owners = []
