@@ -15,8 +15,8 @@ import OperationCore
 /// print(operation.state)  // cancelled
 /// ```
 ///
-/// When a test advances the clock, the clock calls the scheduled closures that become due. The clock calls them on the
-/// calling thread, in the order in which they are due.
+/// When a test advances the clock, the clock calls the scheduled closures that become due. The clock calls these
+/// closures on the thread that advances the clock, in the order in which the closures are due.
 public final class ManualClock: OperationClock {
     private struct State {
         var now: OperationInstant

@@ -37,8 +37,9 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     /// Creates an object that executes shared work on the thread that starts the first operation for a key, and thus in
     /// that operation's queue.
     ///
-    /// If the work cannot begin immediately, it begins later, outside this queue. While the first operation waits for
-    /// the work, the operation does not count toward the width of its ``QueueManager``.
+    /// If the work cannot begin immediately, it begins later, outside this queue. In this case, the first operation
+    /// does not count toward the width of its ``QueueManager`` while the operation waits. The other operations that
+    /// share the work never count toward the width while they wait.
     ///
     /// - Parameters:
     ///   - timeToLive: The duration for which the result of a successful run is kept for later operations. The default
@@ -90,7 +91,8 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
 
     /// Returns an operation that shares one run with the other operations for the same key.
     ///
-    /// When the operation starts, it joins the run for the key. If there is no run, the operation begins one.
+    /// When the operation starts, it joins the run for the key or uses the result that is kept for the key. If there is
+    /// neither a run nor a result, the operation begins a run.
     ///
     /// - Parameters:
     ///   - key: The key of the work. OperationKit holds a lock while it calls the key's `==` and `hash(into:)` methods,

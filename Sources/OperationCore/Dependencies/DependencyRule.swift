@@ -22,9 +22,9 @@ public struct DependencyRule<ErrorType: Error>: Sendable {
     ///
     /// The body of the operation does not run.
     ///
-    /// The closure is called on the thread on which the dependency ended. OperationKit notifies the dependents that
-    /// have a rule one after another. In the closure, do not wait for another operation that depends on the same
-    /// dependency, because the wait might never end.
+    /// The closure is called on the thread on which the dependency ended. If several operations depend on the same
+    /// dependency, OperationKit applies their rules one after another. Therefore, do not wait in the closure for
+    /// another operation that depends on the same dependency. The wait might never end.
     ///
     /// - Parameter makeError: A closure that receives the dependency's error or cancellation cause, and returns the
     ///   error with which this operation fails.

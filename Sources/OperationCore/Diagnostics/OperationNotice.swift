@@ -27,8 +27,8 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         public let description: String
         /// A Boolean value that indicates whether a correct program can cause a notice of this kind.
         ///
-        /// A harmless notice reports one of the following: a result that arrived after the operation was canceled, a
-        /// limitation of the system, or input that is unusual but valid. Tests can ignore harmless notices.
+        /// A harmless notice reports one of the following: a result or an error that arrived after the operation was
+        /// canceled, a limitation of the system, or input that is unusual but valid. Tests can ignore harmless notices.
         public let isHarmless: Bool
 
         private init(_ name: String, isHarmless: Bool = false) {
@@ -61,7 +61,8 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         public static let waitsForItself = Kind("waitsForItself")
         /// The program changed a setting, such as a timeout, a delay or a clock, after the operation had started.
         ///
-        /// OperationKit also reports this kind if the program adds a network observer after the operation had started.
+        /// OperationKit also reports this kind if the program adds a network observer to an operation that has begun or
+        /// to a group that has ended.
         public static let timing = Kind("timing")
         /// The program set a condition, a category or a throttle after the operation had started or while the operation
         /// checked its start conditions.
@@ -85,7 +86,8 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
 /// A namespace for the handler that receives all notices in the process.
 ///
 /// By default, debug builds print notices to standard error, and release builds discard them. A notice never changes
-/// the behavior of an operation. To make a test fail if it causes a notice, set a handler in the test:
+/// the behavior of an operation. To make a test fail when OperationKit reports a notice that is not harmless, set a
+/// handler in the test:
 ///
 /// ```swift
 /// OperationDiagnostics.handler = { notice in

@@ -115,9 +115,10 @@ extension GroupScope {
     ///   - child: The operation to run.
     ///   - weight: The weight of the child in the group's progress. The default is `1`.
     ///   - limit: The maximum number of calls to the closure. The default is `1`.
-    ///   - hook: The closure that decides how to continue if the child fails or is canceled. The closure runs in its
-    ///     own task.
-    /// - Throws: An ``OperationFailure`` with the child's own error or cause if no recovery produced a result.
+    ///   - hook: The closure that decides how the group handles a failure or a cancellation of the child. The closure
+    ///     runs in its own task.
+    /// - Throws: An ``OperationFailure`` with the child's own error or the cause of its cancellation, if no recovery
+    ///   produced a result.
     public func run<ResultType, ErrorType>(
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1, recoveringAtMost limit: Int = 1,
         by hook: @escaping @Sendable (FailedChild<ResultType>) async throws -> ChildRecovery<ResultType>
@@ -133,9 +134,10 @@ extension GroupScope {
     ///   - child: The operation to run.
     ///   - weight: The weight of the child in the group's progress. The default is `1`.
     ///   - limit: The maximum number of calls to the closure. The default is `1`.
-    ///   - hook: The closure that decides how to continue if the child fails or is canceled. The closure runs in its
-    ///     own task.
-    /// - Throws: An ``OperationFailure`` with the child's own error or cause if no recovery produced a result.
+    ///   - hook: The closure that decides how the group handles a failure or a cancellation of the child. The closure
+    ///     runs in its own task.
+    /// - Throws: An ``OperationFailure`` with the child's own error or the cause of its cancellation, if no recovery
+    ///   produced a result.
     @available(
         *, noasync,
         message: "This method blocks the thread. In an async body, use run(_:weight:recoveringAtMost:by:)."

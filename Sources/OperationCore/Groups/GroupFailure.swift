@@ -20,8 +20,8 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
         public let failure: OperationFailure<any Error>
         /// The failure of the child's recovery, or `nil` if no recovery failed.
         ///
-        /// This value is the error that the recovery closure threw, or the failure of the operation that last replaced
-        /// the child.
+        /// The value contains the error that the recovery closure threw, or the failure of the operation that last
+        /// replaced the child. If the group did not accept the replacement, the value contains a ``GroupError``.
         public let recoveryFailure: OperationFailure<any Error>?
 
         /// A description of the child and its failure in one line, for a log.
@@ -211,8 +211,8 @@ public struct GroupError: Error, Sendable, Equatable, CustomStringConvertible, L
         public static let cycle = Code("cycle")
         /// The body of the group must not wait on the calling thread.
         ///
-        /// A synchronous body called `perform` on a thread other than the body's thread, or an async body called
-        /// `startAndWait()`.
+        /// The program called `perform` on a thread that does not run the group's synchronous body, or an async body
+        /// called `startAndWait()`.
         public static let wrongThread = Code("wrongThread")
     }
 

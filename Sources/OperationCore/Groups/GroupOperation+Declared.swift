@@ -15,9 +15,10 @@ extension GroupOperation where ResultType == Void, ErrorType == GroupFailure {
     ///
     /// - Parameters:
     ///   - policy: The policy that determines the outcome of the group. The default is ``GroupPolicy/failFast``.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     queue's width applies.
-    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
+    ///     width applies.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
+    ///     the group, or a shared queue if there is none.
     public convenience init(policy: GroupPolicy = .failFast, width: Int? = nil, on queue: QueueManager? = nil) {
         self.init(GroupEngine(GroupMachine(policy: policy, width: width), queue: queue), collect: { _ in () })
     }
@@ -53,9 +54,10 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///
     /// - Parameters:
     ///   - child: The operations to run.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     queue's width applies.
-    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
+    ///     width applies.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
+    ///     the group, or a shared queue if there is none.
     ///
     /// ```swift
     /// let page = GroupOperation.all(
@@ -80,9 +82,10 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// - Parameters:
     ///   - children: The operations to run. Children that you add later must also succeed, but the array does not
     ///     contain their results.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     queue's width applies.
-    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
+    ///     width applies.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
+    ///     the group, or a shared queue if there is none.
     public static func all<Value, Failure>(
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<[Value], GroupFailure> {
@@ -101,9 +104,10 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// - Parameters:
     ///   - children: The operations to run. Children that you add later must also succeed, but the group does not
     ///     combine their results.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     queue's width applies.
-    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
+    ///     width applies.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
+    ///     the group, or a shared queue if there is none.
     ///   - combine: The closure that makes the group's result from the children's results, in the order of the
     ///     children. If all children succeed, the group calls the closure once, on any thread. The closure should
     ///     return quickly.
@@ -122,9 +126,10 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///
     /// - Parameters:
     ///   - children: The operations to run.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     queue's width applies.
-    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
+    ///     width applies.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
+    ///     the group, or a shared queue if there is none.
     public static func outcomes<Value, Failure>(
         of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<[OperationOutcome<Value, Failure>], Never> {
@@ -147,9 +152,10 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///
     /// - Parameters:
     ///   - children: The operations to run.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     queue's width applies.
-    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
+    ///     width applies.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
+    ///     the group, or a shared queue if there is none.
     public static func firstSuccess<Value, Failure>(
         of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<Value, GroupFailure> {
@@ -162,9 +168,10 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///
     /// - Parameters:
     ///   - children: The operations to run.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     queue's width applies.
-    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
+    ///     width applies.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
+    ///     the group, or a shared queue if there is none.
     public static func race<Value, Failure>(
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<Value, GroupFailure> {
@@ -187,9 +194,10 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// - Parameters:
     ///   - count: The number of children that must succeed.
     ///   - children: The operations to run.
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     queue's width applies.
-    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
+    ///     width applies.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
+    ///     the group, or a shared queue if there is none.
     public static func quorum<Value, Failure>(
         _ count: Int, of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<[Value], GroupFailure> {

@@ -24,7 +24,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// - Parameters:
     ///   - elements: The elements, over which the group iterates once.
     ///   - width: The maximum number of operations that run at the same time. A value below 1 is treated as 1.
-    ///   - queue: The queue on which the operations run. The default is the queue that holds the group.
+    ///   - queue: The queue on which the operations run. The default is `nil`, which uses the ``QueueManager`` that
+    ///     holds the group, or a shared queue if there is none.
     ///   - make: The closure that creates the operation for an element. The closure is called on any thread, but never
     ///     on several threads at the same time. The closure is not called after the group has failed or been canceled.
     public static func map<Elements: Sequence & Sendable, Value, Failure>(
@@ -98,7 +99,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     /// - Parameters:
     ///   - elements: The elements, over which the group iterates once.
     ///   - width: The maximum number of operations that run at the same time. A value below 1 is treated as 1.
-    ///   - queue: The queue on which the operations run. The default is the queue that holds the group.
+    ///   - queue: The queue on which the operations run. The default is `nil`, which uses the ``QueueManager`` that
+    ///     holds the group, or a shared queue if there is none.
     ///   - make: The closure that creates the operation for an element. The closure is called on any thread, but never
     ///     on several threads at the same time. The closure is not called after the group has failed or been canceled.
     public static func map<Elements: AsyncSequence & Sendable, Value, Failure>(

@@ -26,10 +26,10 @@ import Foundation
 ///
 /// ### The end of a group
 ///
-/// A group ends when its body has returned and all of its children have ended. Canceling the group cancels its
-/// children, except children that you protected with `isShielded` or `shield`. After a cancellation, the group's
-/// outcome is this cancellation, regardless of the children's outcomes. Do not call `finish` on a group, because this
-/// call decides the outcome of the group without its children.
+/// A group ends when its body, if it has one, has returned and all of its children have ended. Canceling the group
+/// cancels its children, except children that you protected with `isShielded` or `shield`. After a cancellation, the
+/// group's outcome is this cancellation, regardless of the children's outcomes. Do not call `finish` on a group,
+/// because this call decides the outcome of the group without its children.
 ///
 /// ### The queue of the children
 ///
@@ -160,9 +160,10 @@ extension GroupOperation {
     /// contains a cancellation, the group is canceled.
     ///
     /// - Parameters:
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     queue's width applies.
-    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
+    ///     width applies.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
+    ///     the group, or a shared queue if there is none.
     ///   - body: The closure that runs the children. The closure should respect the cancellation of its task.
     @_disfavoredOverload
     public convenience init(
@@ -177,9 +178,10 @@ extension GroupOperation {
     /// The body runs on one thread.
     ///
     /// - Parameters:
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     queue's width applies.
-    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
+    ///     width applies.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
+    ///     the group, or a shared queue if there is none.
     ///   - body: The closure that runs the children.
     @_disfavoredOverload
     public convenience init(
@@ -205,12 +207,13 @@ extension GroupOperation where ErrorType == GroupFailure {
     /// Creates a group with an async body that can throw errors of any type.
     ///
     /// The error of the group is a ``GroupFailure``. If the body throws the error of a child, the ``GroupFailure``
-    /// names the child.
+    /// names the child. If the body throws the cancellation of a child or a `CancellationError`, the group is canceled.
     ///
     /// - Parameters:
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     queue's width applies.
-    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
+    ///     width applies.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
+    ///     the group, or a shared queue if there is none.
     ///   - body: The closure that runs the children. The closure should respect the cancellation of its task.
     public convenience init(
         width: Int? = nil, on queue: QueueManager? = nil,
@@ -222,7 +225,8 @@ extension GroupOperation where ErrorType == GroupFailure {
     /// Creates a group with a synchronous body that can throw errors of any type.
     ///
     /// The body runs on one thread. The error of the group is a ``GroupFailure``. If the body throws the error of a
-    /// child, the ``GroupFailure`` names the child.
+    /// child, the ``GroupFailure`` names the child. If the body throws the cancellation of a child or a
+    /// `CancellationError`, the group is canceled.
     ///
     /// ```swift
     /// let load = ClosureOperation { "ada" }
@@ -234,9 +238,10 @@ extension GroupOperation where ErrorType == GroupFailure {
     /// ```
     ///
     /// - Parameters:
-    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so that only the
-    ///     queue's width applies.
-    ///   - queue: The queue on which the children run. The default is the queue that holds the group.
+    ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
+    ///     width applies.
+    ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
+    ///     the group, or a shared queue if there is none.
     ///   - body: The closure that runs the children.
     public convenience init(
         width: Int? = nil, on queue: QueueManager? = nil,

@@ -78,10 +78,10 @@ extension GroupOperation {
     ///
     /// You can display the object, or add it as a child to a larger `Progress` object.
     ///
-    /// Read this property before the group ends. The group updates the object on the callback queue. The unit of the
-    /// object is a ten-thousandth of the group's work. Canceling, pausing or resuming the object cancels, suspends or
-    /// resumes the group. If the fraction of the group decreases, the object keeps its value until the fraction has
-    /// reached that value again.
+    /// To follow the progress, read this property before the group ends. The group updates the object on the callback
+    /// queue. The unit of the object is a ten-thousandth of the group's work. Canceling, pausing or resuming the object
+    /// cancels, suspends or resumes the group. If the fraction of the group decreases, the object keeps its value until
+    /// the fraction has reached that value again.
     public var progress: Progress {
         guard let reporter = makeReporterIfNeeded() else { return makeProgress() }
         let progress = reporter.foundation(makeProgress)
@@ -377,7 +377,7 @@ extension MeasuredOperation {
     /// Notifies the operation's group that ``completedFraction`` has changed.
     ///
     /// Do not hold a lock when you call this method, because the method may read ``completedFraction``. The call has no
-    /// effect if no code has read or observed the progress of the group.
+    /// effect if no code has read or observed the progress of the group or of an outer group.
     public func completedFractionDidChange() { fractionDidChange { completedFraction } }
 }
 

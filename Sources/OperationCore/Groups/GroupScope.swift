@@ -24,7 +24,8 @@ public struct GroupScope: Sendable {
     /// Runs a child without blocking a thread and returns the child's result.
     ///
     /// If the operation is already in a queue or in a group, was started, or has ended, it does not become a child. The
-    /// method then only waits for the operation, and the group does not cancel the operation.
+    /// method then only waits for the operation. If the group is canceled or fails, the wait ends, but the operation
+    /// continues.
     ///
     /// If you cancel the task that calls this method, for example an `async let` task of the body, the child is also
     /// canceled.
@@ -73,7 +74,8 @@ public struct GroupScope: Sendable {
     /// reached, the child is canceled with the cause `tooManyWaits`.
     ///
     /// If the operation is already in a queue or in a group, was started, or has ended, it does not become a child. The
-    /// method then only waits for the operation.
+    /// method then only waits for the operation. If the group is canceled or fails, the wait ends, but the operation
+    /// continues.
     ///
     /// - Parameters:
     ///   - child: The operation to run.
@@ -171,7 +173,7 @@ extension GroupScope {
 
     /// Runs a part of a synchronous body and lets its children continue even if the group is canceled or fails.
     ///
-    /// Use the scope that the closure receives to run these children. The part also runs if the group was canceled
+    /// To run these children, use the scope that the closure receives. The part also runs if the group was canceled
     /// before this call.
     ///
     /// - Parameter part: The closure that runs the part of the body, on the calling thread.

@@ -90,8 +90,8 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     ///
     /// If an operation in a stage fails or is canceled, the group fails.
     ///
-    /// - Parameter queue: The queue on which the operations run. The default is `nil`, which uses the queue that holds
-    ///   the group.
+    /// - Parameter queue: The queue on which the operations run. The default is `nil`, which uses the ``QueueManager``
+    ///   that holds the group, or a shared queue if there is none.
     public func operation(on queue: QueueManager? = nil) -> GroupOperation<[Output], GroupFailure> {
         let results = PipelineResults<Output>()
         let source = build(results)

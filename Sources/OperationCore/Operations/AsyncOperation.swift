@@ -28,9 +28,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// Each path through the work must end with a call to `finish(withResult:)` or `finish(withError:)`. A second call has
-/// no effect. If you cancel a running operation, the operation ends immediately, even if its work continues, unless
-/// ``windsDownAfterCancellation`` is `true`. To stop the work, override ``didCancel(because:)``.
+/// Each path through the work must end with a call to `finish(withResult:)` or `finish(withError:)`. A second call does
+/// not change the outcome. If you cancel a running operation, the operation ends immediately, even if its work
+/// continues, unless ``windsDownAfterCancellation`` is `true`. To stop the work, override ``didCancel(because:)``.
 ///
 /// Guide: `Docs/Guides/Operations.md`
 open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation<ResultType, ErrorType>,
@@ -45,7 +45,7 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
 
     /// Starts the work of the operation.
     ///
-    /// OperationKit calls this method only if the operation was not canceled before its body began.
+    /// OperationKit calls this method only if the operation has no outcome when its body begins.
     ///
     /// Override this method without calling `super.main()`. The default implementation stops the program with a fatal
     /// error, because a subclass must override the method.
@@ -71,8 +71,9 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     /// A Boolean value that indicates whether a canceled operation ends only when its work has ended.
     ///
     /// The default implementation returns `false`. Return `true` if dependents or the next operation in the queue must
-    /// not begin before the work has stopped. The body must then call `finish` when the work has stopped. The outcome
-    /// is still the cancellation, and handlers and waiting tasks are notified of it immediately.
+    /// not begin before the work has stopped. In this case, the body must also call `finish` after a cancellation, when
+    /// the work has stopped. The call ends the operation, but the outcome is still the cancellation. OperationKit
+    /// enqueues the cancellation handler and resumes waiting tasks immediately after the cancellation.
     open var windsDownAfterCancellation: Bool { false }
 
     /// Pauses the work when the operation is suspended.
@@ -93,8 +94,9 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
 
     /// Suspends the operation if it is executing.
     ///
-    /// The operation still counts toward the width of its queue, and its timeout is paused. The operation calls
-    /// ``didSuspend()``. If the class does not override ``didSuspend()``, the work continues.
+    /// A suspended operation still counts toward the width of its queue, and its timeout is paused. The operation calls
+    /// ``didSuspend()``. The work continues unless the operation's class pauses it, for example in an override of
+    /// ``didSuspend()``.
     ///
     /// - Returns: `true` if the operation was executing. Otherwise, the method has no effect and returns `false`.
     @discardableResult

@@ -76,10 +76,10 @@ extension TypedOperation {
 /// OperationQueue().addOperation(show)
 /// ```
 ///
-/// If you start the operation on the main thread, or wait for it there, the closure runs immediately, even if the
-/// program has no main run loop. If you start the operation on another thread, the closure runs as soon as the main
-/// thread is available. The main thread is available while its run loop runs and while the thread waits in a call to
-/// this package. If you cancel the operation before the closure begins, the closure does not run.
+/// If the operation begins on the main thread, the closure runs immediately. If the operation begins on another thread,
+/// the closure runs as soon as the main thread is available. The main thread is available while its run loop runs and
+/// while the thread waits in a call to this package. If you cancel the operation before the closure begins, the closure
+/// does not run.
 public final class MainQueueOperation<ResultType: Sendable, ErrorType: Error>:
     AsyncOperation<ResultType, ErrorType>, @unchecked Sendable
 {

@@ -4,8 +4,8 @@
 /// A protocol that provides members to every operation and lets a subclass declare properties with the same names.
 ///
 /// Unlike a member of a superclass, a member of a protocol extension does not prevent your subclass from having a
-/// property with the same name. ``ManagedOperation`` is the only type that declares conformance, so all operations from
-/// this package conform.
+/// property with the same name. ``ManagedOperation`` declares the conformance, so all operations from this package and
+/// all of your subclasses conform.
 public protocol CommonOperationMembers: ManagedOperation {}
 
 extension ManagedOperation: CommonOperationMembers {}
@@ -30,9 +30,10 @@ extension CommonOperationMembers {
     /// iterator does not keep the operation alive. If the operation is freed, the iteration ends.
     public var states: some AsyncSequence<OperationState, Never> & Sendable { operation.states }
 
-    /// The clock that measures the delay, the timeout and the deadline.
+    /// The clock that measures the operation's delay, timeout and deadline.
     ///
-    /// The default is the system clock. Set the clock before the operation starts. Later changes have no effect.
+    /// The default is the system clock. Set the clock before the operation starts. Later changes have no effect. A
+    /// network operation also uses this clock for the pauses and time limits of its attempts.
     public var clock: any OperationClock {
         get { operation.clock }
         set { operation.clock = newValue }
@@ -73,12 +74,13 @@ extension CommonOperationMembers {
     /// Waits until the operation has ended, which means that `isFinished` is `true`.
     ///
     /// The outcome may be available earlier, while the work of a canceled operation still continues or the `main()`
-    /// method of a synchronous operation still runs. If you cancel an operation before you start it, the operation ends
-    /// only after you start it.
+    /// method of a synchronous operation still runs. If you cancel an operation before you start it, the operation
+    /// usually ends only after you start it. For the exceptions, see ``ManagedOperation/isFinished``.
     ///
     /// If a body waits for its own operation, or for another operation that cannot end before the body does, the wait
-    /// never ends. OperationKit reports a notice immediately. If this situation arises only after the body has begun to
-    /// wait, for example because you add a dependency, OperationKit reports the notice within about a minute.
+    /// never ends. OperationKit reports a notice of the kind `waitsForItself` when the wait begins. If this situation
+    /// arises only after the body has begun to wait, for example because you add a dependency, OperationKit reports the
+    /// notice within about a minute.
     ///
     /// The method neither starts nor cancels the operation. If you cancel the waiting task, the method returns and the
     /// operation continues. Read `isFinished` to find out whether the operation has ended.

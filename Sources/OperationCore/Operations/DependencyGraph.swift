@@ -247,7 +247,7 @@ public struct DependencyError: Error, Sendable, Equatable, CustomStringConvertib
     public let message: String
     /// The names of the operations that would wait for each other in a cycle, or an empty array if there is no cycle.
     ///
-    /// The first name and the last name are the same.
+    /// In a cycle, the array begins and ends with the same name.
     public let path: [String]
 
     /// The text of the error, which is the same as ``message``.

@@ -228,7 +228,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     ///
     /// - If some dependencies have not ended, the operation begins on a global queue after all of them have ended.
     /// - If the operation is suspended, this method resumes it.
-    /// - If the operation has already been started and is not suspended, this method has no effect.
+    /// - If the operation has already been started and is not suspended, this method has no effect, and OperationKit
+    ///   reports a notice of the kind `startedTwice`.
     ///
     /// This method does not keep the operation alive, even while the operation waits to begin. To keep the operation
     /// alive, call ``startAndKeepAlive()``. An operation from `mapResult(_:)` or a similar method always stays alive
@@ -270,7 +271,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// The priority of the operation in its queue.
     ///
-    /// In a ``QueueManager``, you may change the priority while the operation waits. The queue also raises the
+    /// In a ``QueueManager``, you may change the priority while the operation waits. The queue also raises less urgent
     /// dependencies of the operation to this priority. If the priority is `normal`, the queue uses the quality of
     /// service instead.
     open override var queuePriority: Operation.QueuePriority {
@@ -302,8 +303,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// A closure that is called once on a global queue after the operation has ended.
     ///
-    /// The operation releases the closure after the call. If you set the closure after the operation has ended, the
-    /// closure is called immediately.
+    /// The default is `nil`. The operation releases the closure after the call. If you set the closure after the
+    /// operation has ended, the closure is enqueued immediately.
     public final override var completionBlock: (@Sendable () -> Void)? {
         get { storage.withLock { $0.extras?.completionBlock } }
         set {
@@ -325,12 +326,14 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// Blocks the calling thread until the operation has ended.
     ///
     /// If a body waits for its own operation, or for another operation that cannot end before the body does, the wait
-    /// never ends. OperationKit reports a notice immediately. If this situation arises only after the body has begun to
-    /// wait, for example because you add a dependency, OperationKit reports the notice within about a minute.
+    /// never ends. OperationKit reports a notice of the kind `waitsForItself` when the wait begins. If this situation
+    /// arises only after the body has begun to wait, for example because you add a dependency, OperationKit reports the
+    /// notice within about a minute.
     ///
     /// While the main thread waits in this method, the main queue and the main actor are blocked. Therefore, the wait
-    /// never ends if the operation needs them, for example to `await` code that is isolated to the main actor. Only a
-    /// ``MainQueueOperation`` that is not in `OperationQueue.main` runs while the main thread waits.
+    /// never ends if the operation needs them, for example to `await` code that is isolated to the main actor. During
+    /// the wait, the main thread runs no code except the closure of a ``MainQueueOperation`` that is not in
+    /// `OperationQueue.main`.
     @available(*, noasync, message: "This method blocks the thread. Await `ended()` instead.")
     public final override func waitUntilFinished() {
         let wait = BodyWait.begin(for: self, until: .end)

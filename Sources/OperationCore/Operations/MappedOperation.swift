@@ -106,9 +106,9 @@ extension TypedOperation {
     ///   throttle and owner. You can set these properties on any of the operations.
     /// - Each of these operations has its own outcome, handlers, observers and `completionBlock`. By default, the
     ///   handlers are called on the callback queue of the original.
-    /// - The conversion runs once, on the thread that ends the original. After the conversion, the handlers of the
-    ///   mapped operation are called and `isFinished` becomes `true`. If the original has already ended, the mapped
-    ///   operation has its outcome immediately and does not need to be started.
+    /// - The conversion runs at most once, on the thread that ends the original. After the conversion, the handlers of
+    ///   the mapped operation are enqueued, and then its `isFinished` becomes `true`. If the original has already
+    ///   ended, the mapped operation has its outcome immediately and does not need to be started.
     /// - If you cancel a mapped operation, the original is also canceled. OperationKit does not call the closure of the
     ///   mapped operation that you cancel. The other operations that are mapped from the original convert the
     ///   cancellation. For example, `mapOutcome` can convert a timeout of the original to an error.
@@ -126,8 +126,8 @@ extension TypedOperation {
     ///
     /// The closure is called when the handlers of this operation are enqueued. In two cases, this operation has an
     /// outcome before the mapped operation does. If you finish this operation before it starts, the mapped operation
-    /// gets its outcome after the start. If the `main()` of a ``SyncOperation`` calls `finish`, the mapped operation
-    /// gets its outcome after `main()` has returned.
+    /// gets its outcome after this operation has started and its dependencies have ended. If the `main()` of a
+    /// ``SyncOperation`` calls `finish`, the mapped operation gets its outcome after `main()` has returned.
     ///
     /// - Parameter convert: A closure that converts the outcome. The closure is called at most once. If the mapped
     ///   operation itself is canceled, the closure is not called. The closure is called on the thread that ends this

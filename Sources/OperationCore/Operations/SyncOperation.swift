@@ -20,11 +20,11 @@ import Foundation
 /// }
 /// ```
 ///
-/// The first call to `finish` decides the outcome. The handlers are called when `main()` has returned. If `main()`
-/// returns without a call to `finish`, the operation is canceled with the cause `noResult`, and OperationKit reports a
-/// notice.
+/// The first call to `finish` decides the outcome, unless the operation was canceled earlier. The handlers are enqueued
+/// when `main()` has returned. If `main()` returns without a call to `finish`, the operation is canceled with the cause
+/// `noResult`, and OperationKit reports a notice.
 ///
-/// If you cancel the operation while it runs, the cancellation handler is called immediately, and tasks and threads
+/// If you cancel the operation while it runs, the cancellation handler is enqueued immediately, and tasks and threads
 /// that wait for the outcome resume. The operation itself ends when `main()` returns, so a long body should check
 /// `isCancelled`.
 ///
@@ -41,7 +41,7 @@ open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation
 
     /// Performs the work of the operation.
     ///
-    /// OperationKit calls this method only if the operation was not canceled before its body began.
+    /// OperationKit calls this method only if the operation has no outcome when its body begins.
     ///
     /// Override this method without calling `super.main()`. The default implementation stops the program with a fatal
     /// error, because a subclass must override the method.

@@ -19,9 +19,10 @@ import Foundation
 ///
 /// If you cancel the operation, the task that runs the closure is also canceled.
 ///
-/// The closure inherits the task-local values and the priority of the task that calls ``TypedOperation/run()``,
-/// ``GroupScope/run(_:weight:)`` or `start()`. If a queue starts the operation and no task called one of these methods,
-/// the closure inherits no task-local values. In this case, capture the values that the closure needs.
+/// The closure inherits the task-local values and the priority of the task that calls ``TypedOperation/run()`` or
+/// ``GroupScope/run(_:weight:)``. If a task calls `start()` and the operation begins during this call, the closure
+/// inherits the values and the priority of this task. If a queue starts the operation and no task calls one of these
+/// methods, the closure inherits no task-local values. In this case, capture the values that the closure needs.
 public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
@@ -41,8 +42,8 @@ public final class TaskOperation<ResultType: Sendable, ErrorType: Error>: AsyncO
     ///
     /// - Parameters:
     ///   - windsDownAfterCancellation: A Boolean value that indicates whether a canceled operation ends only when
-    ///     `body` has returned. The default is `false`, so that a canceled operation ends immediately, even if `body`
-    ///     is still running. In this case, a group that contains the operation does not wait for `body` either. Pass
+    ///     `body` has returned. The default is `false`, so a canceled operation ends immediately, even if `body` is
+    ///     still running. In this case, a group that contains the operation does not wait for `body` either. Pass
     ///     `true` if dependents or later operations require that `body` has returned.
     ///   - body: The closure that performs the work. The closure should respect the cancellation of its task.
     public init(

@@ -21,10 +21,10 @@ extension TypedOperation {
     /// Reading this property waits until the outcome is decided. If you cancel the waiting task, the operation is also
     /// canceled.
     ///
-    /// If a body awaits its own operation, a group that contains the operation, or another operation that cannot end
-    /// before the body does, the wait would never end. The body then receives a cancellation with the cause
-    /// `waitsForItself`. If this situation arises only during the wait, the body receives the cancellation within about
-    /// a minute. The awaited operation itself is not canceled.
+    /// If a body awaits its own operation, a group that contains its operation, or another operation that cannot end
+    /// before the body does, the wait would never end. In this case, the property returns a cancellation with the cause
+    /// `waitsForItself` instead of waiting. If this situation arises only during the wait, the property returns the
+    /// cancellation within about a minute. The awaited operation itself is not canceled.
     public final var finalOutcome: OperationOutcome<ResultType, ErrorType> {
         get async {
             if let wait = BodyWait.beginInTask(for: self, until: .outcome) { return await outcome(during: wait) }
@@ -55,10 +55,11 @@ extension TypedOperation {
 
     /// Starts the operation, waits until its outcome is decided, and returns its result.
     ///
-    /// The body begins on a global queue. However, on Linux, a network operation without a request body begins on the
-    /// calling task's thread if the operation has no hook, observer or dependency. The waiting task may also decode an
-    /// endpoint's response of at most 64 KiB. In this case, the result type's initializers inherit the task-local
-    /// values of the task, and this method returns only after the decoding, even if the operation is canceled earlier.
+    /// The body begins on a global queue. However, on Linux, a network operation without a request body can begin on
+    /// the calling task's thread if its start calls none of your code. The waiting task of this operation may also
+    /// decode an endpoint's response of at most 64 KiB. In this case, the result type's initializers inherit the
+    /// task-local values of the task, and this method returns only after the decoding, even if the operation is
+    /// canceled earlier.
     ///
     /// If you cancel the waiting task, the operation is also canceled. If the task is already canceled, the body never
     /// begins.
@@ -70,9 +71,9 @@ extension TypedOperation {
     /// Handlers, conditions, evaluators and retry policies do not inherit these values. An operation that a queue
     /// starts does not inherit these values either, unless a task calls `run()` for the operation.
     ///
-    /// If the operation has already been started, is in a ``QueueManager`` or, on Linux, is in an `OperationQueue`, the
-    /// method only waits for the outcome. On Apple platforms, OperationKit cannot detect an operation in an
-    /// `OperationQueue`, so await the operation's `value` instead of calling this method.
+    /// If the operation has already been started, is in a ``QueueManager`` or a group, or, on Linux, is in an
+    /// `OperationQueue`, the method only waits for the outcome. On Apple platforms, OperationKit cannot detect an
+    /// operation in an `OperationQueue`, so await the operation's `value` instead of calling this method.
     ///
     /// - Throws: An ``OperationFailure`` with the error of the operation or the cause of its cancellation.
     @discardableResult
@@ -110,9 +111,10 @@ extension TypedOperation {
     /// This method does not wait for handlers, so it returns even if the callback queue is busy or suspended. If a
     /// dependency has not ended, the method first waits for the dependency.
     ///
-    /// If the operation has already been started, is in a ``QueueManager`` or, on Linux, is in an `OperationQueue`, the
-    /// method only waits for the outcome. On Apple platforms, OperationKit cannot detect an operation in an
-    /// `OperationQueue`, so call `waitUntilFinished()` and read `outcome` instead of calling this method.
+    /// If the operation has already been started, is in a ``QueueManager`` or a group, or, on Linux, is in an
+    /// `OperationQueue`, the method only waits for the outcome. On Apple platforms, OperationKit cannot detect an
+    /// operation in an `OperationQueue`, so call `waitUntilFinished()` and read `outcome` instead of calling this
+    /// method.
     ///
     /// You can call this method on the main thread if the operation does not need the main thread. The program does not
     /// need a main run loop. While the main thread waits, the main queue and the main actor are blocked. Therefore, the
@@ -122,8 +124,8 @@ extension TypedOperation {
     /// - a closure in `DispatchQueue.main`
     /// - an operation in `OperationQueue.main`
     ///
-    /// However, the operation's timeout or deadline ends the wait. Only a ``MainQueueOperation`` that is not in
-    /// `OperationQueue.main` runs while the main thread waits.
+    /// However, the operation's timeout or deadline ends the wait. During the wait, the main thread runs no code except
+    /// the closure of a ``MainQueueOperation`` that is not in `OperationQueue.main`.
     ///
     /// If a body calls this method and the operation cannot end before the body returns, the method throws a
     /// cancellation with the cause `waitsForItself`. If this situation arises only during the wait, the method throws

@@ -64,7 +64,7 @@ public struct OutcomeObservation: Sendable {
         self.id = id
     }
 
-    /// Removes the observer if it has not been called yet.
+    /// Removes the observer, unless OperationKit has already enqueued it.
     public func cancel() {
         if let id { operation?.removeObserver(id) }
     }
@@ -122,8 +122,9 @@ extension ResultOperation {
     ///
     /// The handlers are called in addition to the other handlers of the operation, under the same rules:
     ///
-    /// - At most one of the three handlers is called. This handler is called only once.
-    /// - After a cancellation, only `cancellation` is called. A timeout or a deadline also cancels the operation.
+    /// - At most one of the three handlers is called, and only once.
+    /// - If the outcome is a cancellation, for example because of a timeout or a deadline, only `cancellation` is
+    ///   called.
     /// - If you call `cancel()` on the main actor, neither `success` nor `failure` begins after `cancel()` has
     ///   returned.
     ///

@@ -6,7 +6,7 @@ import Foundation
 /// An operation with a typed result and a typed error.
 ///
 /// This class is the common superclass of ``AsyncOperation`` and ``SyncOperation``. You cannot subclass
-/// ``TypedOperation`` directly. Subclass one of these two classes instead.
+/// ``TypedOperation`` directly. Subclass ``AsyncOperation`` or ``SyncOperation`` instead.
 ///
 /// To write a function that accepts operations of either class, declare its parameter as ``TypedOperation``:
 ///
@@ -22,11 +22,11 @@ import Foundation
 /// ### The end of an operation
 ///
 /// An operation ends with exactly one ``OperationOutcome``. The first call to `finish(withResult:)`,
-/// `finish(withError:)` or `cancel` decides the outcome. Later calls have no effect.
+/// `finish(withError:)` or `cancel` decides the outcome. Later calls do not change the outcome.
 ///
 /// After the decision, these events happen in this order:
 ///
-/// 1. The handler is enqueued on ``callbackQueue``.
+/// 1. The handler for the outcome is enqueued on ``callbackQueue``.
 /// 2. `isFinished` becomes `true`.
 /// 3. The operations that depend on this operation can begin.
 /// 4. The `completionBlock` runs.
@@ -133,8 +133,8 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     ///
     /// The operation chooses the queue when it enqueues a handler.
     ///
-    /// Use a serial queue. On a concurrent queue, handlers and progress reports have no order. A progress closure may
-    /// still be running when the next progress report arrives or a handler is called.
+    /// Use a serial queue. On a concurrent queue, handlers and progress reports have no order, and a progress closure
+    /// may still be running when the next progress report arrives or a handler is called.
     ///
     /// If your program has no main run loop, like a service on Linux, handlers on the main queue are never called and
     /// keep their operations alive. In this case, set another queue.
@@ -200,8 +200,8 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
     /// A closure that is called once with the cause, on ``callbackQueue``, as soon as the operation is canceled.
     ///
-    /// Unlike ``successHandler`` and ``failureHandler``, this closure does not keep the operation alive until it is
-    /// called.
+    /// Unlike an enqueued ``successHandler`` or ``failureHandler``, this closure does not keep the operation alive
+    /// until the call.
     ///
     /// If you set the closure after the operation was canceled, the closure is enqueued immediately. The default is
     /// `nil`.

@@ -26,7 +26,7 @@ public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
         public static let release = Kind("release")
         /// The operation is a group and waits for its children.
         public static let children = Kind("children")
-        /// The body waits on its thread for another operation.
+        /// The body blocks its thread while it waits for another operation.
         public static let operation = Kind("operation")
         /// The operation waits for work that it shares with other operations.
         ///

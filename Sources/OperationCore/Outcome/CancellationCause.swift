@@ -21,8 +21,8 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
     /// The names of the groups that passed on the cancellation, from the outermost group inward, or `nil` if the
     /// cancellation did not come from a group.
     ///
-    /// The last name belongs to the group that canceled its children. If 16 or more groups are nested, the path can
-    /// omit outer groups.
+    /// The last name belongs to the group that contains the canceled operation. If 16 or more groups are nested, the
+    /// path can omit outer groups.
     public var path: [String]? { storage.place?.names }
 
     /// The error that led to this cancellation, such as the error of a failed dependency, or `nil` if there is none.
@@ -32,7 +32,7 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
     /// none.
     ///
     /// If a chain of underlying causes has more than sixteen causes, OperationKit omits causes in the middle and keeps
-    /// the first cause.
+    /// the original cause.
     public var underlyingCause: CancellationCause? { storage.underlyingCause }
 
     /// A description in one line for a log, with the code, the message and the underlying causes.
@@ -150,8 +150,11 @@ extension CancellationCause {
         /// A body called a method that waits, but too many bodies were already waiting and blocking threads.
         public static let tooManyWaits = Code("tooManyWaits")
         /// A body called a method that waits for an operation that cannot end before the body has returned.
+        ///
+        /// A child of a group also gets this cause if the child needs a category and all operations that hold this
+        /// category wait for the child.
         public static let waitsForItself = Code("waitsForItself")
-        /// The operation's queue was shut down before the operation ended.
+        /// The operation's queue was shut down, or was released while suspended, before the operation ended.
         public static let shutDown = Code("shutDown")
         /// The group that contains the operation was canceled.
         public static let groupCancelled = Code("groupCancelled")

@@ -283,8 +283,8 @@ final class OwnerGroup {
 extension CommonOperationMembers {
     /// The object or name to which the operation belongs, or `nil` if the operation has no owner.
     ///
-    /// The default is `nil`. The operation references an object weakly. If the object is freed before the operation
-    /// begins, the operation is canceled with the cause `ownerGone`.
+    /// The default is `nil`. If the owner is an object, the operation references the object weakly. If the object is
+    /// freed before the operation begins, the operation is canceled with the cause `ownerGone`.
     public var owner: OperationOwner? {
         get { (self as ManagedOperation).assignedOwner }
         set { (self as ManagedOperation).assignedOwner = newValue }
@@ -308,7 +308,7 @@ extension ManagedOperation {
 }
 
 extension CancellationCause.Code {
-    /// The program canceled all operations of the owner to which the operation belongs.
+    /// The program canceled the operations that belong to this operation's owner.
     public static let ownerCancelled = Self("ownerCancelled")
     /// The object to which the operation belongs was freed.
     public static let ownerGone = Self("ownerGone")

@@ -5,7 +5,7 @@ import Foundation
 
 // Controlling the queue.
 extension QueueManager {
-    /// The maximum number of operations that the queue runs at the same time, or `nil` for no maximum.
+    /// The maximum number of operations and closures that the queue runs at the same time, or `nil` for no maximum.
     ///
     /// You may change the width at any time. If you reduce the width below the number of running operations, no
     /// operation begins until enough operations have ended. A value below one is treated as one.
@@ -33,11 +33,11 @@ extension QueueManager {
 
     /// A Boolean value that indicates whether the queue is suspended.
     ///
-    /// While the queue is suspended, no operation begins. Running operations continue.
+    /// While the queue is suspended, no operation or closure begins. Running operations and closures continue.
     ///
     /// The value is also `true` while another object suspends the queue, such as an object that waits for the network.
-    /// If you set the property to `false`, the other object still suspends the queue. Therefore, do not save the value
-    /// and restore it later.
+    /// If you set the property to `false`, the queue stays suspended until the other object also resumes it. Therefore,
+    /// do not save the value and restore it later.
     ///
     /// If you cancel an operation from this package while the queue is suspended, the operation still ends. A canceled
     /// plain `Foundation.Operation` ends only when the queue resumes.
@@ -79,9 +79,9 @@ extension QueueManager {
 
     /// Cancels all unfinished operations in the queue and drops all closures that have not begun.
     ///
-    /// If you call this method on a serial callback queue, no success or failure handler begins on that queue after the
-    /// method has returned. This rule applies to all operations that were added before the call, including operations
-    /// that have already ended.
+    /// If you call this method on a serial callback queue, no success or failure handler of the queue's operations
+    /// begins on that callback queue after the method has returned. This rule applies to all operations that were added
+    /// before the call, including operations that have already ended.
     ///
     /// - Parameter cause: The reason for the cancellation. The default has the code `requested`.
     public func cancelAll(because cause: CancellationCause = .requested) {
@@ -114,10 +114,11 @@ extension QueueManager {
 
     /// Closes the queue, waits for its operations, and cancels the operations that have not ended after a grace period.
     ///
-    /// A closed queue accepts no more operations.
+    /// A closed queue accepts no more operations or closures.
     ///
-    /// If the calling task is canceled, the method still waits for the whole grace period, because a graceful shutdown
-    /// usually runs in a canceled task. With a grace period of zero, the method does not wait.
+    /// A graceful shutdown usually runs in a canceled task. Therefore, if the calling task is canceled, the method
+    /// still waits until all operations have ended or the grace period is over. With a grace period of zero, the method
+    /// does not wait.
     ///
     /// - Parameters:
     ///   - grace: The duration for which running and waiting operations may continue before they are canceled.

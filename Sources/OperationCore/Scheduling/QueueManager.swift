@@ -27,8 +27,8 @@ import Foundation
 /// operation occupies a slot until it ends, but occupies a thread only while `main()` runs.
 ///
 /// If a body waits in a call to this package, such as `startAndWait()` or `waitUntilFinished()`, the body releases its
-/// slot during the wait. Another thread then immediately runs other operations. All queues in the process together use
-/// at most ``threadLimit`` threads.
+/// slot during the wait, so that another thread can immediately run other operations. All queues in the process
+/// together use at most ``threadLimit`` threads.
 ///
 /// Within milliseconds, the queue also detects bodies that block their threads in calls that the queue cannot observe,
 /// such as a wait for a semaphore. If an operation is ready but none begins, and the process does not keep all cores
@@ -55,8 +55,8 @@ public final class QueueManager: Sendable {
     ///
     /// - Parameters:
     ///   - name: The name of the queue, for example for errors and diagrams. The default is `"unnamed"`.
-    ///   - width: The maximum number of operations that run at the same time. The default is `nil`, which sets no
-    ///     maximum. A value below one is treated as one.
+    ///   - width: The maximum number of operations and closures that run at the same time. The default is `nil`, which
+    ///     sets no maximum. A value below one is treated as one.
     public convenience init(_ name: String = "unnamed", width: Int? = nil) {
         self.init(engine: QueueEngine(name: name, width: width.map { max($0, 1) }))
     }
@@ -206,8 +206,8 @@ extension QueueManager {
     ///
     /// - Parameters:
     ///   - name: The name of the queue.
-    ///   - width: The maximum number of operations that run at the same time. The default is `nil`, which sets no
-    ///     maximum.
+    ///   - width: The maximum number of operations and closures that run at the same time. The default is `nil`, which
+    ///     sets no maximum.
     /// - Returns: The new queue.
     /// - Throws: A ``QueueError`` if a queue with this name is already defined, or if the width is below one.
     @discardableResult

@@ -325,8 +325,8 @@ extension QueueManager {
     ///     `==` and `hash(into:)` methods, so these methods must only compare and hash.
     ///   - policy: The policy that decides which operation runs.
     /// - Returns: `false` if the queue kept an existing operation and canceled the new operation; otherwise, `true`.
-    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cycle` if the queue keeps an existing
-    ///   operation that waits for the new operation.
+    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cycle` if the new operation would have to
+    ///   wait for an existing operation that itself waits for the new operation.
     @discardableResult
     public func addUnique(
         _ operation: ManagedOperation, key: some Hashable & Sendable, policy: UniqueWorkPolicy

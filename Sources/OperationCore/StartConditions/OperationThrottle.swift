@@ -167,7 +167,7 @@ public struct ThrottleRule: Sendable {
     /// Creates a rule for all operations with the same key.
     ///
     /// - Parameters:
-    ///   - key: The key of all operations that must not run at the same time.
+    ///   - key: The key that operations share if they must not run at the same time.
     ///   - interval: The minimum time from the end of an operation with this rule to the beginning of the next
     ///     operation with the key.
     ///   - early: The value that determines how OperationKit handles the operation if it would begin too early. The

@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A graph that shows the operations in a queue and their dependencies at one moment.
+/// A graph that shows the operations and closures in a queue, their dependencies and their groups at one moment.
 public struct QueueGraph: Sendable {
     /// A node that represents an operation or a closure.
     package struct Node: Sendable, Identifiable {
@@ -126,12 +126,12 @@ extension QueueGraph {
 }
 
 extension QueueManager {
-    /// Returns a graph of the operations in the queue and their dependencies.
+    /// Returns a graph of the operations and closures in the queue, their dependencies and their groups.
     ///
     /// If the queue changes during the call, the graph might not contain the latest changes.
     ///
-    /// - Parameter limit: The maximum number of queue entries in the graph, and also the maximum number of operations
-    ///   outside the queue. The default is 200, because larger graphs are hard to read.
+    /// - Parameter limit: The maximum number of operations and closures of the queue in the graph, and also the maximum
+    ///   number of operations outside the queue. The default is 200, because larger graphs are hard to read.
     public func graph(limit: Int = 200) -> QueueGraph { QueueGraph(snapshot, limit: limit) }
 }
 

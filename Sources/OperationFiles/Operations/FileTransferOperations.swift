@@ -126,7 +126,8 @@ public struct FileTransferOptions: Sendable, Hashable {
     /// The default is `false`.
     public var createsDirectories: Bool
 
-    /// A Boolean value that indicates whether the operation writes all data to the disk before it succeeds.
+    /// A Boolean value that indicates whether the operation flushes all copied data and all changed directories to the
+    /// disk before it succeeds.
     ///
     /// The default is `true`, so that the data survives a power failure. If the value is `false`, copying a directory
     /// with many small files can be several times faster.
@@ -138,8 +139,8 @@ public struct FileTransferOptions: Sendable, Hashable {
     ///   - existingItem: The rule for an item that already exists at the destination. The default is `refuse`.
     ///   - createsDirectories: A Boolean value that indicates whether the operation creates missing directories. The
     ///     default is `false`.
-    ///   - isDurable: A Boolean value that indicates whether the operation writes all data to the disk before it
-    ///     succeeds. The default is `true`.
+    ///   - isDurable: A Boolean value that indicates whether the operation flushes all copied data and all changed
+    ///     directories to the disk before it succeeds. The default is `true`.
     public init(existingItem: ExistingItemRule = .refuse, createsDirectories: Bool = false, isDurable: Bool = true) {
         self.existingItem = existingItem
         self.createsDirectories = createsDirectories

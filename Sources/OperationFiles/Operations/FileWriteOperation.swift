@@ -132,8 +132,8 @@ public struct FileWriteOptions: Sendable, Hashable {
     ///     default is `false`.
     ///   - permissions: The permission bits of the file. The default is `nil`, which keeps the permissions of a
     ///     replaced file.
-    ///   - isDurable: A Boolean value that indicates whether the operation writes the file to the disk before it
-    ///     succeeds. The default is `true`.
+    ///   - isDurable: A Boolean value that indicates whether the operation flushes the file's content and its directory
+    ///     entry to the disk before it succeeds. The default is `true`.
     public init(
         mode: Mode = .replacing, createsDirectories: Bool = false, permissions: UInt16? = nil, isDurable: Bool = true
     ) {
@@ -169,7 +169,7 @@ public struct FileWriteOptions: Sendable, Hashable {
         ///
         /// This mode follows symbolic links and is not atomic. The operation deletes the old content when it opens the
         /// file, before it writes any new content. If the operation fails or is canceled, it removes a file that it
-        /// created. However, a file that already existed then contains only a part of the new content.
+        /// created. However, a file that already existed can then be empty or contain only a part of the new content.
         public static let inPlace = Mode(name: "inPlace")
     }
 }

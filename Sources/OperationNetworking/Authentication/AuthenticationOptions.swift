@@ -141,7 +141,8 @@ extension OperationFailure: EndOfOperation {
     fileprivate var errorOfOperation: (any Error)? { if case .failed(let error) = self { error } else { nil } }
 }
 
-/// An object that adds a credential to requests and refreshes a rejected credential only once for all requests.
+/// An object that adds a credential to requests and refreshes a rejected or expiring credential only once for all
+/// requests.
 ///
 /// Without an authenticator, each request that gets the status code 401 would fetch a new token. Forty concurrent
 /// requests would then fetch forty tokens, but a server that rotates tokens accepts only one of these tokens.
@@ -191,11 +192,11 @@ public final class Authenticator<Credential: Sendable>: Sendable {
     ///   - apply: A closure that adds a credential to a request. The authenticator calls the closure each time a
     ///     request is ready to be sent.
     ///   - refresh: A closure that fetches a new credential. The closure receives the last credential, which may have
-    ///     expired, or `nil`. Save the new credential, for example in the keychain, before you return it, because the
-    ///     authenticator keeps the credential only in memory. A refresh begins only after the previous refresh has
-    ///     ended, timed out or been canceled. Canceling an operation that waits does not cancel the refresh. Network
-    ///     operations that you create within the closure do not wait for this refresh. If the closure is `nil`,
-    ///     operations that need a new credential wait until you call ``set(_:)``.
+    ///     expired or been rejected, or `nil` if there is none. Save the new credential, for example in the keychain,
+    ///     before you return it, because the authenticator keeps the credential only in memory. A refresh begins only
+    ///     after the previous refresh has ended, timed out or been canceled. Canceling an operation that waits does not
+    ///     cancel the refresh. Network operations that you create within the closure do not wait for this refresh. If
+    ///     the closure is `nil`, operations that need a new credential wait until you call ``set(_:)``.
     public init(
         _ credential: Credential? = nil, options: AuthenticationOptions = AuthenticationOptions(),
         lifetime: @escaping @Sendable (Credential) -> Duration? = { _ in nil },

@@ -207,7 +207,10 @@ public final class ConnectivityBoard: Sendable {
     /// The number of observers, for tests.
     package var listenerCount: Int { state.withLock { $0.listeners.count } }
 
-    /// Stores the state of the network and, if the state has changed, notifies the observers on the current thread.
+    /// Stores the state of the network and, if the state has changed, notifies the observers.
+    ///
+    /// The method calls an observer on the current thread. If another thread is calling the observer, that thread calls
+    /// it again with the new state.
     public func write(_ connectivity: Connectivity) {
         let listeners: [Listener] = state.withLock { state in
             guard state.present != connectivity else { return [] }
@@ -285,7 +288,7 @@ public final class ConnectivityBoard: Sendable {
 /// The information comes from netlink on Linux, and from `NWPathMonitor` on Apple platforms other than watchOS.
 ///
 /// On all other platforms, the status is always ``Connectivity/Status/unknown``, so operations send their requests
-/// without waiting. Policies that do not specify a monitor use ``ConnectivityMonitor/system``.
+/// without waiting. By default, an ``OfflineWaiting`` uses the shared instance ``ConnectivityMonitor/system``.
 public final class SystemConnectivity: ConnectivityMonitor {
     /// The shared instance, which starts to observe the network on first access.
     package static let shared = SystemConnectivity()

@@ -81,7 +81,7 @@ final class HoldSwitch: Sendable {
 }
 
 extension QueueManager {
-    /// Suspends the queue when the network becomes unavailable and resumes it shortly after the network returns.
+    /// Suspends the queue while the network is unavailable and resumes it shortly after the network returns.
     ///
     /// ```swift
     /// let uploads = QueueManager("uploads", width: 2)
@@ -106,7 +106,8 @@ extension QueueManager {
     ///     uses the `callbackQueue` of this queue, or `OperationDefaults.callbackQueue` if this queue has no callback
     ///     queue.
     ///   - offlineHandler: A closure that receives `true` when the network becomes unavailable, and `false` when the
-    ///     queue resumes. After you cancel the token, the token does not call the closure. The default is `nil`.
+    ///     queue resumes. After you cancel or release the token, the token does not call the closure. The default is
+    ///     `nil`.
     ///   - chance: A closure that returns a random number from 0 to 1, which determines the settling time. Replace this
     ///     closure only in tests.
     /// - Returns: A token that keeps a strong reference to the queue. After you cancel or release the token, the queue
@@ -138,9 +139,9 @@ extension QueueManager {
     /// ``hold(whileOffline:settling:clock:callbackQueue:offlineHandler:chance:)`` and suspends the queue in the same
     /// way. When the queue resumes, it repeats the operations in its `failures` that meet all of these conditions:
     ///
-    /// - The error is a ``NetworkError`` or a `URLError` that an unavailable network can cause. The errors in
-    ///   ``OfflineRule/standard`` and the errors of operations that waited too long or too often for the network meet
-    ///   this condition.
+    /// - The error is a ``NetworkError`` or a `URLError` that an unavailable network can cause, or an
+    ///   `OperationFailure` that contains this error. The errors in ``OfflineRule/standard`` and the errors of
+    ///   operations that could not wait for the network, or waited too long, meet this condition.
     /// - The operation failed after the monitor reported that the network became unavailable, or less than one minute
     ///   before this report.
     /// - You added the operation with `add(remaking:)`, so the queue can create it again.

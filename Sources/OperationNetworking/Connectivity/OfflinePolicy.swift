@@ -49,8 +49,11 @@ public struct OfflinePolicy: Sendable {
     /// The HTTP methods of the requests that an operation can safely send again after a failure.
     ///
     /// The default is the value in ``RetryPolicy/standard``. If the value is `nil`, all methods count as safe. After a
-    /// failure of a request with any other method, the operation waits only if it sent no part of the request, or if
-    /// the request has an `Idempotency-Key` header.
+    /// failure of a request with any other method, the operation waits only in the following cases:
+    ///
+    /// - ``NetworkError/isUnsent`` is `true`.
+    /// - A refresh of the credential failed.
+    /// - The request has an `Idempotency-Key` header.
     public var methods = RetryPolicy.standard.methods
     /// The maximum total time for which an operation waits for the network.
     ///
@@ -63,16 +66,17 @@ public struct OfflinePolicy: Sendable {
     public var longestWait: Duration? = .seconds(300)
     /// The maximum number of times that an operation waits for the network.
     ///
-    /// The default is 10. If an operation would have to wait again, it fails with
-    /// ``NetworkError/Code/offlineTooOften``.
+    /// The default is 10. If an operation has already waited this many times and would have to wait again, it fails
+    /// with ``NetworkError/Code/offlineTooOften``.
     ///
     /// Whenever an attempt fails after the partial file of a download has grown by at least 64 KiB, this count and the
     /// time of ``longestWait`` restart from zero.
     public var mostWaits = 10
     /// A closure that returns whether a request requires the network.
     ///
-    /// The default closure returns `false` for requests to `localhost` and loopback addresses, and `true` for all other
-    /// requests.
+    /// If the closure returns `false`, the operation ignores the state of the network for this request. The default
+    /// closure returns `false` for requests to `localhost`, its subdomains and loopback addresses, and `true` for all
+    /// other requests.
     ///
     /// An operation can call the closure on any thread.
     public var concerns: @Sendable (NetworkRequest) -> Bool = { !OfflinePolicy.staysHere($0) }
@@ -88,9 +92,10 @@ public struct OfflinePolicy: Sendable {
     /// A policy that makes operations wait for the network for up to five minutes.
     public static let standard = OfflinePolicy()
 
-    /// A policy that makes operations fail immediately with ``NetworkError/Code/offline`` while the network is
-    /// unavailable.
+    /// A policy that makes an operation fail immediately with ``NetworkError/Code/offline`` if the network is
+    /// unavailable when the operation is ready to send a request.
     ///
+    /// If the network becomes unavailable later, the operation does not wait, but fails with the error of its request.
     /// Use this policy if a user is waiting for the result and can repeat the action.
     public static let failFast: OfflinePolicy = {
         var policy = OfflinePolicy()

@@ -39,12 +39,14 @@ public struct DownloadOptions: Sendable {
     /// The expected length of the file, in bytes.
     ///
     /// The default is `nil`, which accepts any length. If the response headers specify a different length, the download
-    /// fails before it writes any of the body.
+    /// fails before it writes any of the body. If the headers specify no length, the download fails when it has
+    /// received too many bytes, or at the end of the body.
     public var expectedLength: Int64?
 
     /// The maximum length of the file, in bytes.
     ///
-    /// The default is `nil`, which does not limit the length.
+    /// The default is `nil`, which does not limit the length. If the file is longer, the download fails with
+    /// ``NetworkError/Code/bodyTooLarge``.
     public var maximumLength: Int64?
 
     /// The expected checksum of the complete file.
@@ -58,8 +60,8 @@ public struct DownloadOptions: Sendable {
     ///
     /// The default is `true`, so that the next download to the same destination can resume if the server supports
     /// resuming. Two hidden files in the directory of the destination, `.operationkit-….part` and
-    /// `.operationkit-….metadata`, contain the data. If the destination is ``DownloadDestination/temporary``, the data
-    /// remains only until the operation ends.
+    /// `.operationkit-….metadata`, contain the data and the information for resuming. If the destination is
+    /// ``DownloadDestination/temporary``, the data remains only until the operation ends.
     public var keepsPart = true
 
     /// A key that identifies the file if its URL changes, so that a later download can resume.
@@ -171,11 +173,12 @@ public struct DownloadedFile: Sendable, Hashable {
     public let url: URL
     /// The size of the file, in bytes.
     public let length: Int64
-    /// The number of bytes in the file that an earlier, incomplete download received.
+    /// The number of bytes in the file that come from an earlier, incomplete download or from a failed attempt.
     public let resumedBytes: Int64
-    /// The number of bytes from an earlier, incomplete download that this download discarded.
+    /// The number of bytes from an earlier, incomplete download or from a failed attempt that this download discarded.
     ///
-    /// The download discards bytes if the file on the server has changed, or if the server does not support resuming.
+    /// For example, the download discards bytes if the file on the server has changed, or if the server does not
+    /// support resuming.
     public let discardedBytes: Int64
     /// A Boolean value that indicates whether the response specified the length of the file.
     ///

@@ -328,10 +328,11 @@ package final class DownloadCancellation: Sendable {
     package func set() { state.withLock { $0 = true } }
 }
 
-/// The amount of data from an earlier, incomplete download that this download reused or discarded.
+/// The amount of data from an earlier, incomplete download or from a failed attempt that this download reused or
+/// discarded.
 public struct DownloadStart: Sendable, Hashable {
-    /// The number of bytes from an earlier, incomplete download that this download reused.
+    /// The number of bytes from an earlier, incomplete download or from a failed attempt that this download reused.
     public let resumedBytes: Int64
-    /// The number of bytes from an earlier, incomplete download that this download discarded.
+    /// The number of bytes from an earlier, incomplete download or from a failed attempt that this download discarded.
     public let discardedBytes: Int64
 }

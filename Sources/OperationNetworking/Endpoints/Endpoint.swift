@@ -57,7 +57,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// A closure that receives the ``NetworkBase`` and creates the body of the request.
     ///
     /// The operation calls the closure each time it creates the request, which happens at least once for each attempt.
-    /// The closure runs on the thread that starts the operation, or on the thread that ends a wait before an attempt.
+    /// The closure runs on the thread that starts the operation, begins another attempt or ends a wait.
     public var makeBody: @Sendable (NetworkBase) throws -> RequestBody {
         didSet { sendsNoBody = false }
     }

@@ -30,9 +30,9 @@ public struct NetworkBase: Sendable {
     ///
     /// A header of an endpoint replaces the headers in this property that have the same name.
     ///
-    /// If this property contains no `Accept` header, each request lists the content types that its endpoint can decode.
-    /// A `Content-Type` header in this property applies only to a body without its own content type, such as plain
-    /// data. JSON, forms and multipart forms have their own content type.
+    /// If neither this property nor the endpoint contains an `Accept` header, the request's `Accept` header lists the
+    /// content types that the endpoint can decode. A `Content-Type` header in this property applies only to a body
+    /// without its own content type, such as plain data. JSON, forms and multipart forms have their own content type.
     ///
     /// The default is an empty list.
     public var headers: HeaderFields = [:]
@@ -69,7 +69,7 @@ public struct NetworkBase: Sendable {
     public var makeEncoder: @Sendable () -> JSONEncoder = { .sorting }
     /// The retry behavior of the service's operations.
     ///
-    /// The default is `nil`, which disables retries.
+    /// The default is `nil`, which disables retries unless the operation's group has a retry behavior.
     public var retry: Retry? {
         get { boxedRetry }
         set { boxedRetry = newValue }
@@ -82,7 +82,8 @@ public struct NetworkBase: Sendable {
     public var rateLimit: RateLimit?
     /// The policy that determines the behavior of the service's operations while the network is unavailable.
     ///
-    /// The default is `nil`, which makes the operations ignore the state of the network.
+    /// The default is `nil`, which makes the operations ignore the state of the network unless their group has an
+    /// offline policy.
     public var offline: OfflinePolicy?
     /// A closure that an operation of the service calls on its callback queue with each retry decision.
     ///
@@ -104,7 +105,7 @@ public struct NetworkBase: Sendable {
     /// A request gets the credential of the first realm in this array that applies to the request's origin. To add a
     /// realm, call ``authenticate(by:)``.
     ///
-    /// The default is an empty array, which adds no credentials.
+    /// The default is an empty array, which adds no credentials unless the operation's group has realms.
     public var realms: [AuthenticationRealm] = []
     /// The list whose closure can pause an operation of the service after a failed attempt.
     ///

@@ -11,7 +11,8 @@ import Synchronization
 
 /// A session that adds redirects, authentication, cookies, caching and limits to a transport session.
 ///
-/// These features work in the same way with every transport:
+/// These features work in the same way with every transport session. The following function creates a session with
+/// cookies, a size limit and credentials:
 ///
 /// ```swift
 /// func makeSession(over transport: any NetworkSession) -> ExchangeSession {
@@ -77,7 +78,9 @@ public final class ExchangeSession: NetworkSession {
         ExchangeTask(request, session: self, receiver: receiver)
     }
 
-    /// Removes the credentials that the session remembers for later requests, for example when the user signs out.
+    /// Removes the credentials that the session remembers for later requests.
+    ///
+    /// For example, call this method when the user signs out.
     public func forgetCredentials() {
         memory.withLock { $0.forgetAll() }
     }
@@ -143,13 +146,15 @@ public struct ExchangeConfiguration: Sendable {
     public var challenges: ChallengePolicy?
     /// The jar that stores the cookies from responses and adds them to requests.
     ///
-    /// The default is `nil`, which disables cookies.
+    /// The default is `nil`, which means that the session neither stores nor adds cookies.
     public var cookies: CookieJar?
     /// The cache that stores responses for later requests.
     ///
     /// The default is `nil`, which disables caching.
     public var cache: HTTPCache?
     /// The maximum size of a response body after decompression, in bytes.
+    ///
+    /// A request with a larger response body fails with ``NetworkError/Code/bodyTooLarge``.
     ///
     /// The default is `nil`, which does not limit the size.
     public var maximumBodyBytes: Int64?

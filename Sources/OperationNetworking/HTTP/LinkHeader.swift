@@ -16,8 +16,8 @@ extension ResponseHead {
     /// ```
     ///
     /// The method resolves a relative URL against the ``url`` of the response. The method removes any user name and
-    /// password from the result. The origin of the result can differ from that of the response. The method ignores
-    /// links with an `anchor` parameter, because they belong to another resource.
+    /// password from the result. The origin of the result can differ from the origin of the response. The method
+    /// ignores links with an `anchor` parameter, because they belong to another resource.
     ///
     /// - Parameter relation: The relation type, such as `next`, `prev`, `first` or `last`. The comparison is not
     ///   case-sensitive.

@@ -20,11 +20,13 @@ import Synchronization
 ///
 /// A rate limit contains up to `burst` tokens, and replaces used tokens at a steady rate. Each request takes one token,
 /// including each retry, each redirect and each request with a credential after a challenge. If no token is available,
-/// the request waits. Waiting requests get tokens in the order in which they began to wait. However, requests that
-/// follow a redirect, respond to a challenge or refresh a credential get tokens first.
+/// a request waits. Waiting requests get tokens in the order in which they began to wait. However, requests that follow
+/// a redirect, respond to a challenge or refresh a credential get tokens first.
 ///
-/// While an operation waits for a token, another operation of its queue can start. If you cancel or suspend the waiting
-/// operation, it does not take a token.
+/// While an operation waits for a token before an attempt, another operation of its queue can start. However, the
+/// operation keeps its slot in the queue while a redirect or a request after a challenge waits. If the session has a
+/// cache, the same applies to all `GET` and `HEAD` requests. If you cancel or suspend a waiting operation, the
+/// operation does not take a token.
 ///
 /// You can set a limit as ``NetworkBase/rateLimit``, ``AnyNetworkOperation/rateLimit`` or
 /// ``ExchangeConfiguration/rateLimit``. If you set the same object in several places, all requests in these places
@@ -119,7 +121,7 @@ public final class RateLimit: Sendable {
     /// Creates a limit on the number of requests in a period of time.
     ///
     /// - Parameters:
-    ///   - count: The maximum number of requests in a period. A value less than 1 is treated as 1.
+    ///   - count: The maximum average number of requests in a period. A value less than 1 is treated as 1.
     ///   - period: The length of the period to which `count` applies.
     ///   - burst: The maximum number of requests that can be sent immediately after a time without requests. The
     ///     default is 1, which spaces all requests evenly.
@@ -141,7 +143,7 @@ public final class RateLimit: Sendable {
     /// Creates a limit on the number of requests per second.
     ///
     /// - Parameters:
-    ///   - count: The maximum number of requests per second. A value less than 1 is treated as 1.
+    ///   - count: The maximum average number of requests per second. A value less than 1 is treated as 1.
     ///   - burst: The maximum number of requests that can be sent immediately after a time without requests. The
     ///     default is 1, which spaces all requests evenly.
     ///   - isPerHost: A Boolean value that indicates whether the limit applies to each host separately. The default is

@@ -40,9 +40,10 @@ public struct RedirectPolicy: Sendable {
     public var allowsDowngrade = false
     /// The names of additional headers that the session removes when a redirect leads to another origin.
     ///
-    /// The default is an empty array. The session always removes `Authorization`, `Proxy-Authorization`,
-    /// `WWW-Authenticate`, `Cookie`, `Cookie2`, `Origin` and `Referer`. The session also removes the headers that
-    /// ``LogRedaction/secrets`` hides because of their names, such as `X-Api-Key`, or their values, such as `Bearer …`.
+    /// The default is an empty array. If a redirect leads to another origin, the session also removes `Authorization`,
+    /// `Proxy-Authorization`, `WWW-Authenticate`, `Cookie`, `Cookie2`, `Origin` and `Referer`. The session also removes
+    /// every header that ``LogRedaction/secrets`` hides because of its name, such as `X-Api-Key`, or because of its
+    /// value, such as `Bearer …`.
     ///
     /// To send a credential to another origin, create a separate request to that origin.
     public var secretHeaders: [String] = []

@@ -20,7 +20,8 @@ public struct HeaderFields: Sendable, Hashable {
 
     /// The value of the first header with the given name, or `nil` if there is no such header.
     ///
-    /// If you set a value, it replaces all headers with that name. If you set `nil`, the list removes these headers.
+    /// If you set a value, it replaces all headers with that name. If you set `nil`, the list removes all headers with
+    /// that name.
     public subscript(name: String) -> String? {
         get { fields.first { $0.isNamed(name) }?.value }
         set {
@@ -163,7 +164,7 @@ extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
     /// The name and the value of the header as text, without secrets.
     ///
     /// If the name indicates a secret, three asterisks replace the value. In any other value, three asterisks replace
-    /// each secret that has a recognizable format.
+    /// the queries and fragments of URLs and each secret that has a recognizable format.
     public var description: String {
         let field = LogRedaction.secrets.printable(self)
         return "\(field.name): \(field.value)"

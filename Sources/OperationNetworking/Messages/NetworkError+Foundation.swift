@@ -94,13 +94,14 @@ extension NetworkError: CustomNSError {
 
     /// The code of the `NSError` that represents this network error.
     ///
-    /// Each standard code has a positive number, which is the same in all versions. Custom codes have the number 0.
+    /// Each standard code has a positive number, which is the same in all versions of OperationKit. Custom codes have
+    /// the number 0.
     public var errorCode: Int { (Self.numbering.firstIndex(of: code) ?? -1) + 1 }
 
     /// The user info of the `NSError` that represents this network error.
     ///
     /// The dictionary contains the message and the names of the code and the phase. If available, it also contains the
-    /// status, the request, the URL, the underlying error and the details of retries.
+    /// status, the request, the URL, the ``cause`` or else the ``underlying`` error, and the details of retries.
     public var errorUserInfo: [String: Any] {
         var info: [String: Any] = [NSLocalizedDescriptionKey: message, "code": code.description]
         info["phase"] = phase.description

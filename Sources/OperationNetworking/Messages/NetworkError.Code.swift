@@ -24,7 +24,7 @@ extension NetworkError.Code {
     public static let invalidURL = Self("invalidURL")
     /// The URL does not contain a host.
     public static let missingHost = Self("missingHost")
-    /// The origin of the URL differs from the origin of the base URL, and the endpoint does not allow other origins.
+    /// The origin of the URL differs from the origin of the base URL, and you did not allow other origins.
     public static let otherOrigin = Self("otherOrigin")
     /// The scheme of the URL is neither `http` nor `https`.
     public static let unsupportedScheme = Self("unsupportedScheme")
@@ -51,7 +51,7 @@ extension NetworkError.Code {
     public static let bodyUnreadable = Self("bodyUnreadable")
     /// The file that contains the request body changed before the session had read the whole body.
     public static let bodyChanged = Self("bodyChanged")
-    /// The session must send the request body again, but the body can be read only once.
+    /// The request must be sent again, but its body can be read only once.
     public static let bodyNotRepeatable = Self("bodyNotRepeatable")
     /// OperationKit cannot create a request body, such as JSON or a form, from the given values.
     public static let bodyNotEncodable = Self("bodyNotEncodable")
@@ -61,7 +61,8 @@ extension NetworkError.Code {
 
 // Errors during the transfer.
 extension NetworkError.Code {
-    /// The program canceled the operation, the network task or the Swift task that sent the request.
+    /// The program canceled the operation, the network task or the Swift task that sent the request, or a hook or the
+    /// evaluator threw a `CancellationError`.
     public static let cancelled = Self("cancelled")
     /// The session was closed before or during the request.
     public static let sessionClosed = Self("sessionClosed")
@@ -69,7 +70,7 @@ extension NetworkError.Code {
     public static let sessionUnavailable = Self("sessionUnavailable")
     /// The request exceeded one of its timeouts.
     ///
-    /// The ``NetworkError/phase`` of the error identifies the timeout.
+    /// The ``NetworkError/phase`` of the error is the phase in which the timeout occurred.
     public static let timedOut = Self("timedOut")
     /// The system could not resolve the name of the host or the proxy.
     public static let cannotFindHost = Self("cannotFindHost")
@@ -81,7 +82,8 @@ extension NetworkError.Code {
     public static let proxyFailed = Self("proxyFailed")
     /// The TLS handshake with the server failed.
     public static let secureConnectionFailed = Self("secureConnectionFailed")
-    /// The certificate of the server is not trusted, or the key of the server is not a pinned key.
+    /// The session does not trust the server's certificate, the server's key is not a pinned key, or the session cannot
+    /// read its trusted certificates.
     public static let untrustedCertificate = Self("untrustedCertificate")
     /// The client certificate is missing or unreadable, or the server rejected it.
     public static let clientCertificateRejected = Self("clientCertificateRejected")
@@ -95,7 +97,7 @@ extension NetworkError.Code {
 extension NetworkError.Code {
     /// The response is missing, or it does not conform to HTTP.
     public static let invalidResponse = Self("invalidResponse")
-    /// The connection ended before the response body was complete.
+    /// The response body ended before it was complete.
     public static let truncatedBody = Self("truncatedBody")
     /// The response headers are larger than the request or the session allows.
     public static let headerTooLarge = Self("headerTooLarge")
@@ -116,7 +118,7 @@ extension NetworkError.Code {
 extension NetworkError.Code {
     /// The response has a status code that the response rules do not accept.
     public static let unacceptableStatus = Self("unacceptableStatus")
-    /// The response has a content type that the response rules do not accept.
+    /// The response has a content type that the response rules or a sequence of server-sent events do not accept.
     public static let unacceptableContentType = Self("unacceptableContentType")
     /// The response has no body, but the operation needs a body to create its result.
     public static let emptyResponse = Self("emptyResponse")
@@ -125,9 +127,11 @@ extension NetworkError.Code {
     public static let undecodableResult = Self("undecodableResult")
     /// Two Swift tasks iterated over the same response stream at the same time.
     public static let awaitedTwice = Self("awaitedTwice")
-    /// A `validate(_:)` rule threw an error, or the authenticator rejected a successful response.
+    /// A `validate(_:)` rule threw an error that is not a ``NetworkError``, or the authenticator rejected a successful
+    /// response.
     public static let responseRefused = Self("responseRefused")
-    /// The operation has no evaluator, or the evaluator or another hook threw the error in ``NetworkError/cause``.
+    /// The operation has no evaluator or no suitable collector, or the evaluator or another hook threw the error in
+    /// ``NetworkError/cause``.
     public static let evaluationFailed = Self("evaluationFailed")
     /// The `URLSessionTask` that the `createTask` hook returned cannot send the request body.
     public static let unsupportedBody = Self("unsupportedBody")
@@ -138,7 +142,8 @@ extension NetworkError.Code {
     /// - The hook has already called a method of the task, such as `resume()`.
     /// - The hook has created several tasks that do not belong to the session.
     public static let unboundTask = Self("unboundTask")
-    /// The operation has no request, or a hook that prepares the request threw the error in ``NetworkError/cause``.
+    /// The operation has no request, a hook that prepares the request threw the error in ``NetworkError/cause``, or
+    /// `URLSession` could not create a task.
     public static let preparationFailed = Self("preparationFailed")
 }
 
@@ -146,7 +151,7 @@ extension NetworkError.Code {
 extension NetworkError.Code {
     /// The server sent more redirects than the redirect policy allows.
     public static let tooManyRedirects = Self("tooManyRedirects")
-    /// The server redirected to a URL that the session has already requested.
+    /// The server redirected to a URL that the session has already requested with the same method and the same cookies.
     public static let redirectLoop = Self("redirectLoop")
     /// The URL of a redirect is not valid, or the redirect contains several URLs.
     public static let invalidRedirect = Self("invalidRedirect")
@@ -202,11 +207,11 @@ extension NetworkError.Code {
 extension NetworkError.Code {
     /// The volume or the user's disk quota does not have enough space for the file.
     public static let diskFull = Self("diskFull")
-    /// The destination already contains an item, and the options do not allow replacing it.
+    /// An item already exists at the destination, and the options do not allow replacing it.
     public static let destinationExists = Self("destinationExists")
     /// The destination is in use by another download.
     public static let destinationBusy = Self("destinationBusy")
-    /// The download cannot write its file.
+    /// OperationKit cannot write a file, such as the file of a download or a temporary file for a body.
     ///
     /// The ``NetworkError/underlying`` error contains the reason.
     public static let fileUnwritable = Self("fileUnwritable")
@@ -217,6 +222,6 @@ extension NetworkError.Code {
 }
 
 extension NetworkError.Phase {
-    /// The download was writing, verifying or moving its file.
+    /// OperationKit was writing, verifying or moving the file that contains the response body.
     public static let saving = Self("saving")
 }

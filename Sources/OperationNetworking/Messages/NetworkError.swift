@@ -9,8 +9,8 @@ import Foundation
 
 /// An error that describes why a request failed.
 ///
-/// The error contains a code for the kind of failure, the phase in which the request failed, a summary of the request,
-/// and a message that describes the solution.
+/// The error contains a code, the phase in which the request failed, a summary of the request, and a message that
+/// describes the failure and its solution.
 ///
 /// ```swift
 /// if let url = URL(string: "https://example.com") {
@@ -22,9 +22,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// The text of the error never contains user names, passwords or query values. The only header value that the text can
-/// contain is the content type of the response. The only part of a body that the text can contain is the coding path of
-/// an unexpected value.
+/// The text of the error never contains user names, passwords or query values. Of all header values, the text can
+/// contain only the content type of the response, the scheme of a redirect URL and the time in a `Retry-After` header.
+/// The only part of a body that the text can contain is the coding path of an unexpected value.
 ///
 /// Guide: `Docs/Guides/NetworkErrors.md`
 public struct NetworkError: Error, Sendable, Hashable {
@@ -58,7 +58,7 @@ public struct NetworkError: Error, Sendable, Hashable {
     /// A message for the user that describes the failure and its solution.
     public var message: String { box.content.message }
 
-    /// A summary of the request that failed, or `nil` if it is not known.
+    /// A summary of the request that failed, or `nil` if the request is not known.
     public var request: RequestSummary? {
         get { box.content.request }
         set { rewrite { $0.request = newValue } }
@@ -171,7 +171,11 @@ extension NetworkError {
         set { change { $0.bodyPrefix = newValue } }
     }
 
-    /// The error that a hook, the evaluator or a decoder threw, or `nil` if none of them caused the failure.
+    /// Another error that caused the failure, such as an error that a hook, the evaluator or a decoder threw, or `nil`
+    /// if there is no other error.
+    ///
+    /// If an operation cannot repeat a failed attempt, for example because the request body can be read only once, the
+    /// value can be the error of that attempt.
     public var cause: (any Error)? {
         get { details?.cause?.error }
         set { change { $0.cause = newValue.map(Boxed.init) } }
@@ -255,8 +259,8 @@ extension NetworkError {
     /// Creates an error that your code can throw in an evaluator, a validation rule or a ``ResponseRules/decodeError``
     /// closure.
     ///
-    /// For example, throw an error with the code ``Code/credentialRejected`` if the response body reports that the
-    /// credential is not valid.
+    /// The ``phase`` of the error is ``Phase/evaluating``. For example, throw an error with the code
+    /// ``Code/credentialRejected`` if the response body reports that the credential is not valid.
     ///
     /// - Parameters:
     ///   - code: The code that identifies the kind of failure.
@@ -277,8 +281,9 @@ extension NetworkError {
     ///
     /// - A `NetworkError` does not change.
     /// - A `CancellationError` becomes an error with the code ``Code/cancelled``.
-    /// - A `URLError` becomes an error with the corresponding code.
-    /// - A `DecodingError` becomes an error whose message includes the coding path of the invalid value.
+    /// - A `URLError` becomes an error with the corresponding code and phase.
+    /// - A `DecodingError` becomes an error with the code ``Code/undecodableResult`` and the phase
+    ///   ``Phase/evaluating``, whose message includes the coding path of the invalid value.
     /// - Any other error becomes the ``cause`` of an error with the code ``Code/evaluationFailed`` or
     ///   ``Code/preparationFailed``.
     ///
@@ -365,7 +370,7 @@ extension NetworkError {
 }
 
 extension NetworkError {
-    /// Returns a multiline string that contains all available information about the failure.
+    /// Returns a multiline string that describes the failure in detail.
     ///
     /// - Parameter showingBody: A Boolean value that indicates whether the report contains the beginning of the
     ///   response body, which can contain secrets. The default is `false`.

@@ -142,7 +142,8 @@ extension NetworkRequest {
     /// - Parameters:
     ///   - name: The name of the header, which is not case-sensitive.
     ///   - value: The new value of the header.
-    /// - Throws: A ``NetworkError`` if the name or the value of the header is not valid.
+    /// - Throws: A ``NetworkError`` if the name or the value of the header is not valid, or if only the session can set
+    ///   the header.
     public func with(_ name: String, _ value: String) throws(NetworkError) -> NetworkRequest {
         var headers = headers
         guard name.utf8.count != "Content-Length".utf8.count else {
@@ -293,8 +294,9 @@ public struct TransferOptions: Sendable, Hashable {
     public var maximumHeaderSize: Int
     /// A Boolean value that indicates whether the session requests compressed bodies and decompresses them.
     ///
-    /// The default is `true`. If a request has its own `Accept-Encoding` header, the session does not decompress the
-    /// body, regardless of this option.
+    /// The default is `true`. If the request has its own `Accept-Encoding` header or a `Range` header, a `CurlSession`
+    /// does not decompress the body. A `URLSession` decompresses every body whose encoding Foundation supports,
+    /// regardless of this option.
     public var decodesContent: Bool
     /// The maximum ratio between the size of a decompressed response body and the number of received bytes.
     ///
@@ -303,11 +305,13 @@ public struct TransferOptions: Sendable, Hashable {
     public var maximumExpansion: Int
     /// A Boolean value that indicates whether the session waits for a `100 Continue` response before it sends the body.
     ///
-    /// The default is `false`. If the value is `true`, the session waits for at most one second.
+    /// The default is `false`. If the value is `true`, the session waits for at most one second. A `URLSession` ignores
+    /// this option.
     public var expectsContinue: Bool
     /// The newest HTTP version that the session uses for the request.
     ///
-    /// The default is ``HTTPVersion/http2``, which the session uses if the server agrees during the TLS handshake.
+    /// The default is ``HTTPVersion/http2``, which the session uses if the server agrees during the TLS handshake. A
+    /// `URLSession` ignores this option, because Foundation chooses the version.
     public var newestVersion: HTTPVersion
     /// The priority of the request among the requests to the same host.
     ///
@@ -381,7 +385,8 @@ public struct TransferPriority: Sendable, Hashable {
 public struct TransferTimeouts: Sendable, Hashable {
     /// The maximum time for establishing a connection, including the name lookup and TLS.
     ///
-    /// The default is 10 seconds. The time does not include a wait for a connection that other requests use.
+    /// The default is 10 seconds. The time does not include a wait for a connection that other requests use. In a
+    /// `URLSession`, the time for establishing a connection counts toward ``firstByte`` instead.
     public var connect: Duration?
     /// The maximum time for which the session waits for the first byte of the response after the connection is ready.
     ///

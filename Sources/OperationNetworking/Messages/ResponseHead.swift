@@ -14,17 +14,23 @@ public struct ResponseHead: Sendable, Hashable {
     /// The status code of the response, from 100 to 999.
     public let status: Int
     /// The HTTP version of the response.
+    ///
+    /// For a response from a `URLSession`, the value is always HTTP/1.1, because Foundation does not provide the
+    /// version.
     public let version: HTTPVersion
     /// The reason phrase after the status code, such as `Not Found`.
     ///
-    /// The value is an empty string for HTTP/2 responses.
+    /// The value is an empty string for HTTP/2 responses and for responses from a `URLSession`.
     public let reason: String
     /// The headers of the response, in the order in which the session received them.
+    ///
+    /// Foundation does not preserve this order, and joins or loses repeated headers. A `URLSession` therefore delivers
+    /// the headers in alphabetical order.
     public let headers: HeaderFields
     /// A Boolean value that indicates whether the session decompresses the response body.
     ///
-    /// If the value is `true`, the `Content-Length` header does not match the number of bytes that the session
-    /// delivers.
+    /// If the value is `true`, the `Content-Length` header specifies the compressed length, and not the number of bytes
+    /// that the session delivers.
     public let isDecoded: Bool
 
     /// Creates the status and the headers of a response, for custom sessions and tests.

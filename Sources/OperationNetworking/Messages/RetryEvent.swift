@@ -106,8 +106,8 @@ public struct FailedAttempt: Sendable {
     /// The number of earlier attempts that do not count toward the maximum number of attempts.
     ///
     /// An attempt does not count if the operation was paused after it, for example because the server rejected the
-    /// credential or the network became unavailable. An attempt in which a download made progress does not count
-    /// either.
+    /// credential or the network became unavailable. If a download makes progress in an attempt, the attempts before
+    /// this attempt do not count either.
     public let replays: Int
     /// The error with which the attempt failed.
     public let error: NetworkError
@@ -115,7 +115,8 @@ public struct FailedAttempt: Sendable {
     public let request: NetworkRequest?
     /// The status and headers of the response, or `nil` if there was no response.
     public let head: ResponseHead?
-    /// The time since the start of the first attempt that counts toward the maximum number of attempts.
+    /// The time since the start of the first attempt, or since the end of the last attempt in which a download made
+    /// progress.
     ///
     /// This time includes the pauses before retries, but no other waits and no suspensions of the operation.
     public let elapsed: Duration
@@ -131,8 +132,8 @@ public struct FailedAttempt: Sendable {
     ///   - error: The error with which the attempt failed.
     ///   - request: The request of the attempt. The default is `nil`.
     ///   - head: The status and headers of the response. The default is `nil`, which means that there was no response.
-    ///   - elapsed: The time since the start of the first attempt that counts toward the maximum number of attempts.
-    ///     The default is zero.
+    ///   - elapsed: The time since the start of the first attempt, or since the end of the last attempt in which a
+    ///     download made progress. The default is zero.
     ///   - earlier: The records of the attempts before this attempt. The default is an empty array.
     public init(
         number: Int, replays: Int = 0, error: NetworkError, request: NetworkRequest? = nil, head: ResponseHead? = nil,

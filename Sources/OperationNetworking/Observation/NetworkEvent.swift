@@ -36,11 +36,13 @@ public struct NetworkEvent: Sendable {
     public var sinceSending: Duration?
     /// The last request that the operation prepared or the session sent, or `nil` if there is no request yet.
     ///
-    /// The description of the request does not contain secrets, but its properties do.
+    /// The description of the request does not contain secrets, but the properties of the request can contain secrets.
     public var request: NetworkRequest?
-    /// The status and headers of the response to the current request, or `nil` if the session has not received them.
+    /// The status and headers of the response to the current or last request, or `nil` if the session has not received
+    /// them.
     public var head: ResponseHead?
-    /// The metrics of the current request or of the last transfer of the attempt, or `nil` if there are no metrics yet.
+    /// The metrics of the current request or of the last transfer of the attempt, or `nil` if no attempt is in progress
+    /// or the session has not reported metrics.
     public var metrics: TransferMetrics?
     /// The way in which the attempt or the operation ended, or `nil` for other kinds of events.
     public var ending: Ending?

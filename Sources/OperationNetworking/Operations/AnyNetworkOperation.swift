@@ -58,7 +58,8 @@ extension AnyNetworkOperation {
     ///
     /// The body is available even if the operation could not create a result from it. The value is `nil` if the body is
     /// incomplete or if the operation does not keep the body in memory. The value is also `nil` if the operation did
-    /// not accept the status code. In this case, ``NetworkError/bodyPrefix`` contains the first bytes.
+    /// not accept the status code or the content type. In this case, the error's ``NetworkError/bodyPrefix`` contains
+    /// the first bytes of the body.
     public var receivedData: Data? { (self as? any AttemptHost)?.anyTaskResult as? Data }
 
     /// The request that the current or last attempt passed to the session.
@@ -114,8 +115,8 @@ extension AnyNetworkOperation {
     /// A Foundation `Progress` object that represents the progress of the operation in bytes.
     ///
     /// Use the object in the user interface, or add it to a tree of `Progress` objects. Read this property before the
-    /// operation starts. The operation updates the object on its callback queue. If you cancel, pause or resume the
-    /// object, the operation is canceled, suspended or resumed.
+    /// operation starts, so that the object receives all updates. The operation updates the object on its callback
+    /// queue. If you cancel, pause or resume the object, the operation is canceled, suspended or resumed.
     public var progress: Progress {
         if let known = networkAttempts.reporter.listeners({ $0.foundation }) { return known.progress }
         let made = FoundationProgress(for: self)
@@ -300,8 +301,8 @@ extension AnyNetworkOperation {
     /// The delegate whose methods the operation calls on the main actor.
     ///
     /// The operation keeps a weak reference to the delegate. The operation also calls its handlers and its
-    /// ``delegate``. If you set this property after the operation ends, the operation notifies the delegate of the end
-    /// immediately.
+    /// ``delegate``. If you set this property after the operation ends, the operation still notifies the delegate of
+    /// the end.
     ///
     /// ```swift
     /// @MainActor

@@ -99,7 +99,7 @@ public final class DefaultNetworkSession: NetworkSession {
 }
 
 extension NetworkSession where Self == DefaultNetworkSession {
-    /// The default session that stores cookies, or the session that replaces it.
+    /// The default session that stores cookies.
     ///
     /// The session stores cookies in memory until the process ends and sends the cookies with later requests. To
     /// replace the session, set ``DefaultNetworkSession/session``.

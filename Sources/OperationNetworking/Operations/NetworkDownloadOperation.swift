@@ -20,11 +20,12 @@ import Foundation
 /// ```
 ///
 /// The temporary file exists while the evaluator runs. Afterward, the operation removes the file, unless the result is
-/// the URL of the file. If the server supports range requests, an attempt after a failed attempt resumes with the data
-/// that the operation has already received.
+/// the URL of the file. If the server supports range requests and identifies the version of the file, for example with
+/// an `ETag` header, another attempt resumes with the data that the operation has already received.
 ///
-/// If you set a ``destination``, the operation moves the complete file there atomically and does not remove it. If the
-/// download fails or the process terminates, a later operation with the same destination can resume the download:
+/// If you set a ``destination``, the operation moves the complete file there atomically, and the file remains there
+/// after the operation has succeeded. If the download fails or the process terminates, a later operation with the same
+/// destination can resume the download:
 ///
 /// ```swift
 /// func download(_ url: URL, into folder: URL) -> NetworkDownloadOperation<URL> {

@@ -45,9 +45,9 @@ import Synchronization
 /// The operation calls these hooks in each attempt. If the request waits, for example for a credential, the operation
 /// calls ``makeRequest()``, ``prepareRequest(_:)`` and ``adapt(_:)`` again after the wait.
 ///
-/// The ``makeRequest()`` and ``prepareRequest(_:)`` hooks run on the thread that starts the operation or ends the wait.
-/// The ``adapt(_:)`` hook runs in Swift's cooperative thread pool. The `evaluate` hooks run on a separate thread, so
-/// that they do not block a session thread.
+/// The ``makeRequest()`` and ``prepareRequest(_:)`` hooks run on the thread that starts the operation, begins another
+/// attempt or ends the wait. The ``adapt(_:)`` hook runs in Swift's cooperative thread pool. The `evaluate` hooks run
+/// on a separate thread, so that they do not block a session thread.
 ///
 /// ### Without an evaluator
 ///
@@ -204,7 +204,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         super.init()
     }
 
-    /// Creates an operation that gets its request from ``makeRequest()``, and can evaluate the response with a closure
+    /// Creates an operation that gets its request from ``makeRequest()`` and can evaluate the response with a closure
     /// that receives an `HTTPURLResponse`.
     ///
     /// Call this initializer in a subclass that overrides ``makeRequest()``. For example, an abstract base class can
@@ -240,8 +240,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         super.init()
     }
 
-    /// Creates an operation that gets its request from ``makeRequest()``, and evaluates the response with a closure
-    /// that receives a ``NetworkResponse``.
+    /// Creates an operation that gets its request from ``makeRequest()`` and evaluates the response with a closure that
+    /// receives a ``NetworkResponse``.
     ///
     /// Call this initializer in a subclass that overrides ``makeRequest()``.
     ///
@@ -265,7 +265,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// The operation calls this method at least once for each attempt, before ``prepareRequest(_:)``. If the request
     /// waits, for example for a credential, the operation calls the method again after the wait. The method runs on the
-    /// thread that starts the operation or ends the wait.
+    /// thread that starts the operation, begins another attempt or ends the wait.
     ///
     /// The default implementation returns the request that you passed to the initializer. If you created the operation
     /// without a request, the operation fails.
@@ -414,7 +414,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// ``evaluate(result:response:)``.
     ///
     /// - Parameters:
-    ///   - result: The body of the response, or the URL of the file that contains the body.
+    ///   - result: The result of the network task, such as the response body or the URL of the file that contains the
+    ///     body.
     ///   - head: The status and the headers of the response.
     /// - Throws: Any error. The attempt then fails.
     open func evaluate(result: TaskResult, head: ResponseHead) throws -> ResultType {
@@ -430,7 +431,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// ``NetworkOperation``.
     ///
     /// - Parameters:
-    ///   - result: The body of the response, or the URL of the file that contains the body.
+    ///   - result: The result of the network task, such as the response body or the URL of the file that contains the
+    ///     body.
     ///   - response: The status and the headers of the response.
     /// - Throws: Any error. The attempt then fails.
     open func evaluate(result: TaskResult, response: HTTPURLResponse) throws -> ResultType {
@@ -543,9 +545,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// A closure that creates the result for a response without a body.
     ///
-    /// A response has no body if its status is 204 or 205, if the method of the request is `HEAD`, or if the body has a
-    /// length of 0. The default is `nil`, which makes the operation evaluate these responses like all other responses.
-    /// When the operation ends, it releases the closure.
+    /// A response has no body if its status is 204, 205 or 304, if the method of the request is `HEAD`, or if the body
+    /// has a length of 0. The default is `nil`, which makes the operation evaluate these responses like all other
+    /// responses. When the operation ends, it releases the closure.
     ///
     /// The operation can call the closure on any thread.
     public final var emptyResult: (@Sendable () -> ResultType)? {
@@ -577,7 +579,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// The result of the last network task, such as the response body, or `nil` if the result is not available.
     ///
     /// The value is available even if the operation could not create its own result from the value. The value is `nil`
-    /// if the result of the network task is incomplete or if the operation does not accept the status code.
+    /// if the result of the network task is incomplete, or if the operation does not accept the status code or the
+    /// content type. The value is also `nil` if ``emptyResult`` creates the operation's result.
     ///
     /// If the value is the URL of a temporary file, the file exists only if the evaluator returned this URL and did not
     /// move the file.

@@ -65,7 +65,8 @@ struct NetworkOperationOptions: Sendable {
 }
 
 extension CancellationCause.Code {
-    /// A code that indicates that the program canceled the operation's network task instead of the operation.
+    /// A code that indicates that the program canceled the operation's network task instead of the operation, or that a
+    /// hook threw a `CancellationError`.
     public static let networkTaskCancelled = Self("networkTaskCancelled")
 }
 

@@ -21,7 +21,7 @@ import Foundation
 /// }
 /// ```
 ///
-/// The session reads a file in portions while it sends the file, so that the file is never in memory as a whole.
+/// If the request body is a file, the session reads and sends the file in chunks, so the whole file is never in memory.
 open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, ResultType>, @unchecked Sendable {
     // Sendable: it adds no state.
 
@@ -130,8 +130,10 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(RequestDraft(head: .checked(request), body: body), urlSession, nil, evaluator)
     }
 
-    /// Creates an operation without a request for a subclass that overrides ``NetworkOperation/makeRequest()``, with an
-    /// evaluator that receives an `HTTPURLResponse`.
+    /// Creates an operation that gets its request from ``NetworkOperation/makeRequest()`` and can evaluate the response
+    /// with a closure that receives an `HTTPURLResponse`.
+    ///
+    /// Call this initializer in a subclass that overrides ``NetworkOperation/makeRequest()``.
     ///
     /// - Parameters:
     ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
@@ -144,8 +146,10 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(urlSession: urlSession, evaluator: evaluator)
     }
 
-    /// Creates an operation without a request for a subclass that overrides ``NetworkOperation/makeRequest()``, with an
-    /// evaluator that receives a ``NetworkResponse``.
+    /// Creates an operation that gets its request from ``NetworkOperation/makeRequest()`` and evaluates the response
+    /// with a closure that receives a ``NetworkResponse``.
+    ///
+    /// Call this initializer in a subclass that overrides ``NetworkOperation/makeRequest()``.
     ///
     /// - Parameters:
     ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is

@@ -43,7 +43,7 @@ public struct ProgressPacing: Sendable, Hashable {
     public var smallestStep: Int64
     /// The minimum time between progress reports.
     ///
-    /// The default is zero, which does not limit the reports.
+    /// The default is zero, which sets no minimum time.
     public var interval: Duration
 
     /// Creates a value that determines how often an operation reports its progress.
@@ -52,7 +52,7 @@ public struct ProgressPacing: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - smallestStep: The minimum number of bytes between progress reports. The default is 16 KiB.
-    ///   - interval: The minimum time between progress reports. The default is zero, which does not limit the reports.
+    ///   - interval: The minimum time between progress reports. The default is zero, which sets no minimum time.
     public init(smallestStep: Int64 = 16 << 10, interval: Duration = .zero) {
         self.smallestStep = smallestStep
         self.interval = interval

@@ -43,9 +43,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// If the response body is not an image, for example because it is an error page, the operation fails. On Apple
-/// platforms, `decoded()` creates a Core Graphics image. Foundation on Linux cannot decode images, so pass the data to
-/// another library.
+/// If the response body is not an image, for example because it is an error page, an operation with this result type
+/// fails. On Apple platforms, `decoded()` creates a Core Graphics image. Foundation on Linux cannot decode images, so
+/// pass the data to another library.
 public struct ImageData: Sendable, Hashable {
     /// The data of the image, as the server sent it.
     public let data: Data

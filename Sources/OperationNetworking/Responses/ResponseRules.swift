@@ -24,7 +24,8 @@ public struct ResponseRules: Sendable {
     public var statuses = StatusRule.success
     /// The rule that determines which content types the operation accepts.
     ///
-    /// The default is ``ContentTypeRule/requested``, which accepts the types in the `Accept` header of the request.
+    /// The default is ``ContentTypeRule/requested``, which accepts the types in the request's `Accept` header, or all
+    /// types if the request has no such header.
     public var contentTypes = ContentTypeRule.requested
     /// The maximum number of bytes of a response body that the operation keeps in memory.
     ///
@@ -150,6 +151,8 @@ public struct StatusRule: Sendable {
 }
 
 /// A rule that determines which content types of response bodies an operation accepts.
+///
+/// Every rule accepts a response without a `Content-Type` header.
 public struct ContentTypeRule: Sendable, Hashable {
     enum Kind: Hashable {
         case any

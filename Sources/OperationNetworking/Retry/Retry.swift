@@ -44,7 +44,8 @@ public struct Retry: Sendable {
     /// The maximum duration of an attempt, from its preparation until the response is complete.
     ///
     /// The default is `nil`, which does not limit the duration. The operation's clock measures the time. The time does
-    /// not include waits for a credential or the network, or suspensions of the operation.
+    /// not include suspensions of the operation, or waits during which the operation releases its slot, for example for
+    /// a credential or the network.
     public var attemptTimeout: Duration?
     /// A closure that returns a random number from 0 to 1, which varies the duration of a pause.
     ///
@@ -91,7 +92,7 @@ public struct RetryAnswer: Sendable, Hashable {
 
     package let kind: Kind
 
-    /// The rules of the policy decide whether the operation makes another attempt.
+    /// The ``RetryPolicy/rules`` and ``RetryPolicy/methods`` decide whether the operation makes another attempt.
     public static let asPolicySays = RetryAnswer(kind: .asPolicySays)
     /// The operation fails without another attempt.
     public static let fail = RetryAnswer(kind: .fail)

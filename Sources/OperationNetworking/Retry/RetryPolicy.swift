@@ -36,8 +36,9 @@ public struct RetryPolicy: Sendable {
     ///
     /// The default is 60 seconds. If the value is `nil`, the time is not limited.
     ///
-    /// This duration includes the time spent preparing attempts and calling ``decide``. The duration does not include
-    /// the time during which the operation is suspended or is waiting for the network or a credential.
+    /// This duration includes the pauses between attempts and the time spent preparing attempts and calling ``decide``.
+    /// The duration does not include the time during which the operation is suspended or waits for a slot, a
+    /// credential, the network or a rate limit.
     public var window: Duration? = .seconds(60)
     /// The HTTP methods of the requests that a server can safely process more than once.
     ///
@@ -117,7 +118,8 @@ public struct RetryPolicy: Sendable {
 /// let even = RetryBackoff.constant(.seconds(5), jitter: .none)
 /// ```
 ///
-/// A pause is never negative and never longer than ``longest``.
+/// These pauses are never negative and never longer than ``longest``. If the server requests a longer pause that the
+/// policy accepts, the operation waits for at least the requested time.
 public struct RetryBackoff: Sendable, Hashable {
     private enum Growth: Sendable, Hashable {
         case constant
@@ -264,7 +266,7 @@ public struct RetryJitter: Sendable, Hashable {
     }
 }
 
-/// A shared limit on the total number of retries, which prevents many failures from overloading a server.
+/// A shared limit on the total number of retries, so that the retries of many failed requests do not overload a server.
 ///
 /// A budget has a separate allowance for each origin, which consists of a scheme, a host and a port. By default, ten
 /// first attempts within ten seconds allow two retries. In addition, the allowance includes a reserve of ten retries,

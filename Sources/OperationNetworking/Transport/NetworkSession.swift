@@ -40,9 +40,9 @@ public protocol NetworkTask: AnyObject, Sendable {
 
     /// Cancels the task, which then ends with ``NetworkError/Code/cancelled``.
     ///
-    /// After this method returns, the task sends the receiver no event other than its end, even if you never resumed
-    /// the task. If the task ended before the call, it reports that end instead. A call to the receiver that began
-    /// earlier on another thread might still be running.
+    /// After this method returns, the only event that the task sends to the receiver is its end. The task sends this
+    /// event even if you never resumed the task. If the task ended before the call, it reports that end instead. A call
+    /// to the receiver that began earlier on another thread might still be running.
     func cancel()
 
     /// Pauses the delivery of received bytes until the receiver calls `proceed()`.
@@ -137,8 +137,9 @@ public protocol NetworkReceiver: AnyObject, Sendable {
     /// changed. If the method returns `false`, the task ends as if you had canceled it, without sending the request.
     /// The default implementation returns `true`.
     ///
-    /// On Linux, a `CurlSession` and a `URLSession` limit the number of concurrent requests, and call this method when
-    /// the first request of a task gets a slot. Other sessions call this method only to forward such a call.
+    /// The transport sessions of OperationKit, such as `CurlSession` and `URLSession`, call this method when the first
+    /// request of a task gets a slot. Other sessions call this method only to forward the call of the session that they
+    /// wrap.
     ///
     /// - Parameter task: The task whose request got a slot.
     func taskMayLeave(_ task: any NetworkTask) -> Bool
@@ -194,7 +195,7 @@ public struct TransferMetrics: Sendable, Hashable {
     public var ended: Duration?
     /// The total duration for which the task was paused by `suspend()` or `hold()`.
     public var paused: Duration = .zero
-    /// A Boolean value that indicates whether the session used the connection for an earlier request.
+    /// A Boolean value that indicates whether the session had already used the connection for an earlier request.
     public var isConnectionReused = false
     /// The HTTP version of the transfer.
     public var version: HTTPVersion?
@@ -203,6 +204,8 @@ public struct TransferMetrics: Sendable, Hashable {
     /// The number of request body bytes that the session sent.
     public var bodyBytesSent: Int64 = 0
     /// The number of response body bytes that the session received, before decompression.
+    ///
+    /// A `URLSession` counts the bytes of a compressed body after decompression.
     public var bodyBytesReceived: Int64 = 0
     /// The number of bytes in the response headers, including the headers of informational responses.
     public var headerBytesReceived: Int64 = 0

@@ -178,7 +178,7 @@ package enum GateEnd: Sendable, Equatable {
 public struct PostponementPace: Sendable, Hashable {
     /// The number of operations that resume together, which is at least 1.
     public let count: Int
-    /// The interval at which the next ``count`` operations resume.
+    /// The interval after which the next ``count`` operations resume.
     public let interval: Duration
     /// The time for which a gate must be open before the first operations resume.
     let settling: Duration
@@ -189,7 +189,7 @@ public struct PostponementPace: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - count: The number of operations that resume together. A value less than 1 is treated as 1.
-    ///   - interval: The interval at which the next `count` operations resume.
+    ///   - interval: The interval after which the next `count` operations resume.
     public init(_ count: Int, every interval: Duration) {
         self.init(count, every: interval, settling: .zero, isRandom: false)
     }

@@ -246,7 +246,7 @@ public struct ExpectedAttempt: Sendable, CustomStringConvertible {
     /// An expected attempt that produces the result of the operation.
     public static var success: Self { Self(kind: .success) }
 
-    /// An expected cancellation of the operation, during an attempt or in the pause before an attempt.
+    /// An expected cancellation of the operation, for example during an attempt or in the pause before an attempt.
     public static var cancelled: Self { Self(kind: .cancelled) }
 
     /// A short description of the expected attempt.

@@ -196,8 +196,8 @@ extension QueueManager {
         }
     }
 
-    /// Creates new operations to replace all failed ones, adds the new operations in the order of the failures, and
-    /// removes the failures from ``failures``.
+    /// Creates new operations for all ``failures`` that can run again, adds the operations in the order of the
+    /// failures, and removes these failures from the list.
     ///
     /// If the queue has no closure that creates an operation again, the operation's failure stays in the list.
     ///

@@ -19,17 +19,18 @@ public struct QueueRecord: Sendable {
 
 /// A record of an operation or a closure in a queue, including how long it waited and when it began and ended.
 public struct QueueRun: Sendable, Identifiable {
-    /// The number of the operation or closure, which increases in the order in which the entries were added.
+    /// The number of the operation or closure, which increases with each operation or closure that is added.
     public let id: Int
     /// The name of the operation or closure.
     public package(set) var name: String
     /// The time at which the entry was added or the recording began, whichever is later.
     public package(set) var added: OperationInstant
-    /// The duration for which the entry waited for its dependencies.
+    /// The duration for which the entry waited for its dependencies, or for its suspended group to resume.
     public package(set) var waitingForDependencies = Duration.zero
     /// The duration for which the entry waited because of a delay, a condition, a category or a throttle.
     public package(set) var held = Duration.zero
-    /// The duration for which the entry was ready and waited for a slot.
+    /// The duration for which the entry was in the state ``QueueEntry/State/ready``, for example because it waited for
+    /// a slot.
     public package(set) var waitingForPlace = Duration.zero
     /// The time at which the entry began, or `nil` if it did not begin.
     public package(set) var started: OperationInstant?
@@ -46,7 +47,7 @@ public struct QueueRun: Sendable, Identifiable {
     ///
     /// Entries that ran at the same time never have the same lane.
     public package(set) var lane: Int?
-    /// The identifiers of the recorded entries that this entry waited for.
+    /// The identifiers of the recorded entries on which this entry depended.
     public package(set) var dependencies: [QueueRun.ID] = []
     /// The identifier of the object, which a new object can get after this object is freed.
     package var object: ObjectIdentifier?

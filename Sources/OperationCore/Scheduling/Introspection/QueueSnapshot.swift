@@ -16,7 +16,7 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
     public private(set) var number: UInt64
     /// The number of entries in each state and the number of ended entries for each outcome.
     public private(set) var counts: QueueCounts
-    /// The maximum number of operations that the queue runs at the same time, or `nil` for no maximum.
+    /// The maximum number of operations and closures that the queue runs at the same time, or `nil` for no maximum.
     public private(set) var width: Int?
     /// A Boolean value that indicates whether the queue is suspended.
     public private(set) var isSuspended: Bool
@@ -116,11 +116,12 @@ public struct QueueEntry: Sendable, Identifiable, Hashable, CustomStringConverti
     ///
     /// Future versions may add cases.
     public enum State: Sendable, Hashable, CaseIterable {
-        /// The entry waits for dependencies that have not ended.
+        /// The entry waits for dependencies that have not ended, or for its suspended group to resume.
         case waiting
         /// The entry waits because of a delay, a condition, a category or a throttle.
         case held
-        /// The entry waits only for a slot, for an earlier barrier, or for the suspended queue to resume.
+        /// The entry waits only for a slot, for earlier entries because of a barrier, or for the suspended queue to
+        /// resume.
         case ready
         /// The entry has begun and has not ended.
         case running
@@ -212,7 +213,7 @@ extension QueueMachine.Work {
 
 /// The number of a queue's entries in each state and the number of its ended entries for each outcome.
 public struct QueueCounts: Sendable, Hashable, CustomStringConvertible {
-    /// The number of entries that wait for dependencies.
+    /// The number of entries that wait for dependencies or for their suspended groups to resume.
     public internal(set) var waiting = 0
     /// The number of entries that wait because of a delay, a condition, a category or a throttle.
     public internal(set) var held = 0

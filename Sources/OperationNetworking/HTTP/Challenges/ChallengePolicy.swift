@@ -18,11 +18,14 @@ import Foundation
 /// session begins with the strongest scheme. The order is Digest with SHA-256, Digest with MD5, Basic, and then all
 /// other schemes in the order of the response.
 ///
-/// If the closure returns no usable credential, the session delivers the 401 response. A credential that the server has
-/// already rejected is not usable. The session also delivers the response if the request has its own `Authorization`
-/// header, or if the request body can be sent only once.
+/// If the closure returns no usable credential, the session delivers the 401 response. A credential is not usable if
+/// the server has already rejected it or if the challenge requires another kind of credential. The session also
+/// delivers the response if the request has its own `Authorization` header, or if the request body can be sent only
+/// once.
 public struct ChallengePolicy: Sendable {
     /// The maximum number of times that the session sends a request again with a credential.
+    ///
+    /// If the server also rejects the last of these requests, the session delivers the 401 response.
     ///
     /// The default is 3.
     public var maximumTries = 3

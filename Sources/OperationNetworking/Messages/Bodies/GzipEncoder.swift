@@ -23,8 +23,8 @@ extension RequestBody {
     /// accepts compressed bodies, because many servers do not.
     ///
     /// The method compresses data of up to 1 MiB immediately. The session compresses larger data, files and streams
-    /// during the transfer and sends the result in chunks, because its length is not known in advance. If the body is
-    /// already compressed or is ``none``, the method returns the body without changes.
+    /// during the transfer, so the length of the result is not known in advance. If the body is already compressed or
+    /// is ``none``, the method returns the body without changes.
     ///
     /// You cannot compress individual parts of a ``MultipartForm``. Instead, compress the body that contains the whole
     /// form.

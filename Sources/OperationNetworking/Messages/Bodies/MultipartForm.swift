@@ -14,9 +14,10 @@ import Foundation
 /// }
 /// ```
 ///
-/// While the session sends the form, it reads the files in portions and does not copy the files. If a file changes
-/// before the session has read the whole file, the request fails instead of sending a truncated body. A request can
-/// send the form more than once only if each part can be sent more than once.
+/// While a `CurlSession` sends the form, it reads the files in portions and does not copy them. A `URLSession` first
+/// writes the whole form to a temporary file. If a file changes before the session has read the whole file, the request
+/// fails instead of sending a truncated body. A request can send the form more than once only if each part can be sent
+/// more than once.
 ///
 /// In names and file names, the form replaces quotation marks with `%22` and line breaks with `%0D` and `%0A`, as web
 /// forms do (WHATWG HTML, "multipart form data"). The form encodes all other characters in UTF-8. The content of the
@@ -181,9 +182,9 @@ extension RequestBody {
 
     /// Creates a body that contains a dictionary as a multipart form or as a URL-encoded form.
     ///
-    /// If a value is `Data`, a ``FileRegion``, a ``RequestBody`` or an array with one of these types as an element, the
-    /// body is a multipart form. Otherwise, the body is URL-encoded. The form contains the fields in the alphabetical
-    /// order of the keys.
+    /// If a value is `Data`, a ``FileRegion``, a ``RequestBody`` or an array that contains an element of these types,
+    /// the body is a multipart form. Otherwise, the body is URL-encoded. The form contains the fields in the
+    /// alphabetical order of the keys.
     ///
     /// In a multipart form, if an array contains `Data`, a ``FileRegion`` or a ``RequestBody``, each element of the
     /// array becomes a separate part. The ``FormEncoder/arrays`` style determines the names of these parts.
@@ -192,7 +193,7 @@ extension RequestBody {
     ///   - dictionary: The names and values of the form.
     ///   - encoder: The encoder that creates the names of array elements and the text of values. The default is an
     ///     encoder with the default styles.
-    /// - Throws: A ``NetworkError`` if the encoder cannot encode a value.
+    /// - Throws: A ``NetworkError`` if the encoder cannot encode a value, or if a part of the form is not valid.
     public static func fields(
         _ dictionary: [String: Any?], encoder: FormEncoder = FormEncoder()
     ) throws(NetworkError) -> RequestBody {

@@ -55,17 +55,18 @@ public struct RequestBody: Sendable {
     /// Creates a body that contains a file or a part of a file.
     ///
     /// The session reads the file during the transfer on a separate thread, so that a slow disk does not delay other
-    /// transfers.
+    /// transfers. If the body is only a part of a file, a `URLSession` first copies this part to a temporary file.
     public static func file(_ region: FileRegion) -> RequestBody {
         RequestBody(source: .file(region), length: region.length, canBeSentAgain: true)
     }
 
     /// Creates a body whose bytes come from a producer during the transfer.
     ///
+    /// A `URLSession` writes the bytes to a temporary file before it sends the request.
+    ///
     /// - Parameters:
     ///   - length: The number of bytes in the body. The request fails if the producer provides a different number of
-    ///     bytes. The default is `nil`, which means that the length is unknown. The session then sends the body in
-    ///     chunks.
+    ///     bytes. The default is `nil`, which means that the length is unknown.
     ///   - canBeSentAgain: A Boolean value that indicates whether the producers that `makeProducer` creates always
     ///     provide the same bytes.
     ///   - makeProducer: A closure that creates the producer for one transfer. The session calls the closure on one of
@@ -89,12 +90,12 @@ public struct RequestBody: Sendable {
 
     /// Creates a body whose bytes come from an `InputStream` during the transfer.
     ///
-    /// A session can send the body only once. The session opens, reads and closes the stream on a separate queue.
+    /// A session can send the body only once. The session opens, reads and closes the stream on a separate queue. A
+    /// `URLSession` writes the bytes to a temporary file before it sends the request.
     ///
     /// - Parameters:
     ///   - stream: A stream that has not been opened.
-    ///   - length: The number of bytes in the stream. The default is `nil`, which means that the length is unknown. The
-    ///     session then sends the body in chunks.
+    ///   - length: The number of bytes in the stream. The default is `nil`, which means that the length is unknown.
     public static func stream(_ stream: sending InputStream, length: Int64? = nil) -> RequestBody {
         .stream(once: Unchecked(stream), length: length)
     }

@@ -79,9 +79,9 @@
             /// The maximum number of connections to a destination.
             ///
             /// The default is 6. This value also limits the number of concurrent HTTP/1 requests to the destination. A
-            /// destination is usually the host and port of a URL. For a request through a proxy without TLS, the
-            /// destination is the proxy. If you set ``addressOverrides`` or ``unixSocketPath``, the destination is the
-            /// address or the socket that you specify.
+            /// destination is usually the host and port of a URL. If the session sends an `http` request through an
+            /// HTTP proxy, the destination is the proxy. If a key of ``addressOverrides`` applies, or if you set
+            /// ``unixSocketPath``, the destination is the address or the socket that you specify.
             public var maximumConnectionsPerHost = 6
             /// The maximum number of connections of the session, including idle connections.
             ///
@@ -109,7 +109,7 @@
             public var tls = TLS()
             /// The path of a Unix domain socket to which the session connects instead of the hosts of requests.
             ///
-            /// The default is `nil`, so that the session connects to the hosts of requests.
+            /// The default is `nil`, which connects to the hosts of requests.
             public var unixSocketPath: String?
             /// The addresses to which the session connects instead of hosts, such as
             /// `["example.com:443": "127.0.0.1:8443"]`.
@@ -223,11 +223,11 @@
             public var pinnedKeys: [String]?
             /// The PEM file that contains the client certificate.
             ///
-            /// The default is `nil`, so that the session uses no client certificate.
+            /// The default is `nil`, which uses no client certificate.
             public var clientCertificate: URL?
             /// The PEM file that contains the private key of the client certificate.
             ///
-            /// The default is `nil`, so that the session reads the key from the file of the certificate.
+            /// The default is `nil`, which reads the key from the file of the certificate.
             public var clientKey: URL?
             /// The password of the private key.
             ///
