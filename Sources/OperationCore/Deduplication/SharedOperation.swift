@@ -226,8 +226,8 @@ package struct SharedRunPlace: Sendable {
 
     /// Returns a value that makes the work execute in an `OperationQueue`.
     ///
-    /// The operations that share the work must not be in the same queue. They keep their slots while they wait, so the
-    /// work might never begin.
+    /// Do not add the operations that share the work to the same queue. Otherwise, they keep their slots while they
+    /// wait, and the work might never begin.
     package static func queue(_ queue: OperationQueue) -> Self { Self(kind: .foundation(queue)) }
 }
 

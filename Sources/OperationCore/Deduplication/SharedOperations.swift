@@ -67,8 +67,8 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
 
     /// Creates an object that executes shared work in an `OperationQueue`.
     ///
-    /// The operations that share the work must not be in this queue. These operations count toward
-    /// `maxConcurrentOperationCount` while they wait, so the work might never begin.
+    /// Do not add the operations that share the work to this queue. Otherwise, the waiting operations count toward the
+    /// queue's `maxConcurrentOperationCount`, and the work might never begin.
     ///
     /// - Parameters:
     ///   - queue: The queue in which the work executes.

@@ -15,7 +15,7 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
     /// If the notice is not about an operation, this property is the name of the queue, session or type that reports
     /// it.
     public let operation: String
-    /// A text that describes the problem, its reason and a possible solution.
+    /// A message that describes the problem, its cause and a possible solution.
     public let message: String
 
     /// A description of the notice in one line, for a log.
@@ -71,11 +71,11 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         ///
         /// OperationKit reports this notice once per process.
         public static let sessionFallback = Kind("sessionFallback", isHarmless: true)
-        /// A `URLSession` on Linux has a cookie storage or a credential storage, which OperationKit does not use.
+        /// A `URLSession` on Linux has a cookie storage or a credential storage, but OperationKit uses neither.
         ///
         /// OperationKit reports this notice once for the cookies and once for the credentials of each session. A
-        /// `BackgroundSession` also reports this kind if it cannot restart a transfer, or if it removes a transfer that
-        /// no closure received.
+        /// `BackgroundSession` also reports this kind if it cannot restart an orphaned transfer, or if it discards the
+        /// oldest of more than 1,000 orphans because `onOrphan` is not set.
         public static let sessionStorage = Kind("sessionStorage", isHarmless: true)
         /// The path of a request contains a question mark, which OperationKit sends as part of the path rather than as
         /// the beginning of a query.

@@ -179,7 +179,7 @@ extension OperationFailure where ErrorType == any Error {
 public struct GroupError: Error, Sendable, Equatable, CustomStringConvertible, LocalizedError {
     /// The code that identifies the error.
     public let code: Code
-    /// A text that describes the refused operation, the reason and a possible solution.
+    /// A message that describes the refused operation, the reason for the refusal and a possible solution.
     public let message: String
 
     /// The message and the code, for a log line.

@@ -43,8 +43,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///
     /// The first operations run while the group still reads the sequence.
     ///
-    /// Use this method if the elements arrive one after another, for example from a list that a server sends in pages.
-    /// The group reads the next page while operations for the previous page still run:
+    /// Use this method if the elements arrive one after another. In the following sample, the group reads the next page
+    /// of a list while operations for the previous page still run:
     ///
     /// ```swift
     /// struct Names: AsyncSequence, Sendable {
@@ -380,7 +380,7 @@ struct ElementName {
         return isPlain(text, signs: " -_./,+()#") ? String(text.prefix(longestText)) : nil
     }
 
-    /// Returns whether a text consists only of words and of signs that separate the parts of a name.
+    /// Returns whether a string consists only of words and of signs that separate the parts of a name.
     private static func isPlain(_ text: String, signs: String) -> Bool {
         let lowercased = text.lowercased()
         guard !lowercased.contains("bearer "), !lowercased.contains("basic ") else { return false }

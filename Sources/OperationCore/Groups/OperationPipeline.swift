@@ -32,7 +32,7 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
 
     /// Creates a pipeline without stages whose elements come from an asynchronous sequence.
     ///
-    /// The first stage works on the first elements while the group still reads the sequence:
+    /// The following pipeline receives its elements from an `AsyncStream`:
     ///
     /// ```swift
     /// let (names, continuation) = AsyncStream.makeStream(of: String.self)
@@ -44,10 +44,11 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     /// print(try await pipeline.operation().run())
     /// ```
     ///
-    /// Each group that you create from the pipeline reads the sequence in one task, as
-    /// `GroupOperation.map(_:width:on:_:)` does. The task reads at most `width` elements ahead, where `width` is the
-    /// width of the first stage, and never more than 64. In addition, the first stage can hold one element for which it
-    /// has not created an operation yet. While the group is suspended, the task requests no further element.
+    /// The first stage works on the first elements while the group still reads the sequence. Each group that you create
+    /// from the pipeline reads the sequence in one task, as `GroupOperation.map(_:width:on:_:)` does. The task reads at
+    /// most `width` elements ahead, where `width` is the width of the first stage, and never more than 64. In addition,
+    /// the first stage can hold one element for which it has not created an operation yet. While the group is
+    /// suspended, the task requests no further element.
     ///
     /// If the sequence throws an error, the group fails, and ``GroupFailure/sourceError`` contains the error. When the
     /// group is canceled or fails, the task is canceled immediately, and the group does not wait for the task.

@@ -243,7 +243,7 @@ final class OperationNode: DependencyNode, @unchecked Sendable {
 public struct DependencyError: Error, Sendable, Equatable, CustomStringConvertible, LocalizedError {
     /// The code that identifies the error.
     public let code: Code
-    /// A text that describes the dependency, the problem and a possible solution.
+    /// A message that describes the dependency, the problem and a possible solution.
     public let message: String
     /// The names of the operations that would wait for each other in a cycle, or an empty array if there is no cycle.
     ///

@@ -323,7 +323,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     }
 }
 
-/// A protocol to which every operation with a result and an error conforms.
+/// A protocol for operations that have a result type and an error type.
 ///
 /// Use this protocol in generic code that handles operations with any result type and error type, or that refers to the
 /// operation's own type. ``AsyncOperation`` and ``SyncOperation`` conform to the protocol, so your subclass has nothing

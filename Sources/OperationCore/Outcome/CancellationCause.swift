@@ -12,7 +12,7 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
     /// The code that identifies the cause.
     public var code: Code { storage.code }
 
-    /// A text that describes the reason for the cancellation and, for some codes, a solution.
+    /// A message that describes the reason for the cancellation and, for some codes, a solution.
     public var message: String {
         guard let place = storage.place else { return storage.message }
         return storage.message.replacing("{group}", with: "\(place)")
@@ -50,7 +50,7 @@ public struct CancellationCause: Sendable, Equatable, CustomStringConvertible {
     ///
     /// - Parameters:
     ///   - code: The code that identifies the cause.
-    ///   - message: A text that describes the reason for the cancellation and, for some codes, a solution.
+    ///   - message: A message that describes the reason for the cancellation and, for some codes, a solution.
     ///   - underlyingError: The error that led to the cancellation. The default is `nil`.
     ///   - underlyingCause: The cancellation that led to this cancellation. The default is `nil`.
     public init(

@@ -5,7 +5,7 @@
 public struct QueueError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The code that identifies the error.
     public let code: Code
-    /// A text that describes the error, the reason and a possible solution.
+    /// A message that describes the error, its cause and a possible solution.
     public let message: String
     /// The name of the queue that threw the error.
     public let queue: String

@@ -274,7 +274,8 @@ extension Authenticator {
     ///
     /// - Parameters:
     ///   - operation: An operation in ``postponed``.
-    ///   - error: The ``NetworkError/cause`` of the error with which the operation fails. The default is `nil`.
+    ///   - error: The ``NetworkError/cause`` of the error with which the operation fails. The default is `nil`, which
+    ///     means that the error has no cause.
     /// - Returns: `true` if the operation was waiting for a credential; otherwise, `false`.
     @discardableResult
     public func fail(_ operation: any AnyNetworkOperation, because error: (any Error)? = nil) -> Bool {

@@ -379,7 +379,7 @@ struct DownloadNames {
         hash(options.resumeKey.map { "key \($0)" } ?? "url \(request.url.absoluteString)")
     }
 
-    /// Returns the hash of a text that must not be stored on disk.
+    /// Returns the hash of a string that must not be stored on disk.
     static func hash(_ text: String) -> String {
         Hexadecimal.lower(SHA256.checksum(of: text.utf8, startingWith: SHA256()))
     }
@@ -387,7 +387,7 @@ struct DownloadNames {
 
 /// The current boot session of the system, during which written bytes survive the end of the process.
 enum SystemBoot {
-    /// A text that changes with each boot of the system, or `nil` if the system does not provide one.
+    /// A string that changes with each boot of the system, or `nil` if the system does not provide one.
     static let identity: String? = {
         #if canImport(Darwin)
             var bytes = [CChar](repeating: 0, count: 64)

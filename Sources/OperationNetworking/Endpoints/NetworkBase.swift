@@ -540,8 +540,8 @@ extension NetworkBase {
     ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
     ///     is an empty list.
-    ///   - silence: The time without data after which the sequence opens a new connection. The default is `nil`. For
-    ///     its meaning, see ``ServerSentEvents/silence``.
+    ///   - silence: The time without data after which the sequence opens a new connection. The default is `nil`, which
+    ///     applies the request's ``TransferTimeouts/idle`` timeout, unless that timeout has its default value.
     /// - Throws: A ``NetworkError`` if the request is not valid.
     public func events(
         _ path: String, _ query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
@@ -557,8 +557,8 @@ extension NetworkBase {
     /// - Parameters:
     ///   - endpoint: The endpoint whose request the sequence sends for each connection. The sequence does not use the
     ///     ``Endpoint/decode`` closure.
-    ///   - silence: The time without data after which the sequence opens a new connection. The default is `nil`. For
-    ///     its meaning, see ``ServerSentEvents/silence``.
+    ///   - silence: The time without data after which the sequence opens a new connection. The default is `nil`, which
+    ///     applies the request's ``TransferTimeouts/idle`` timeout, unless that timeout has its default value.
     /// - Throws: A ``NetworkError`` if the request is not valid.
     public func events<ResultType: Sendable>(
         _ endpoint: Endpoint<ResultType>, silence: Duration? = nil

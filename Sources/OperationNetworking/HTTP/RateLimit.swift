@@ -7,8 +7,8 @@ import Synchronization
 
 /// A limit on the number of requests that operations or sessions send in a period of time.
 ///
-/// For example, a service might accept 20 requests per second and reject further requests with the status code 429. A
-/// rate limit delays the requests that would exceed 20 requests per second:
+/// For example, a service might accept 20 requests per second and reject further requests with the status code 429. The
+/// following rate limit delays the requests that would exceed 20 requests per second:
 ///
 /// ```swift
 /// func shop(at url: URL) -> NetworkBase {

@@ -13,7 +13,7 @@ package struct WebAddress: Hashable, Sendable {
     /// Whether the original address had a user name or a password, which are left out.
     package let hadUserInformation: Bool
 
-    /// The reason why a text is not a valid address.
+    /// The reason why a string is not a valid address.
     package enum Flaw: Error, Hashable, Sendable {
         /// The text contains control characters.
         case badCharacters

@@ -56,7 +56,7 @@ package enum Hexadecimal {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Returns the bytes of a text with its percent escapes decoded.
+    /// Returns the bytes of a string with its percent escapes decoded.
     ///
     /// A percent sign that begins no valid escape is kept.
     static func percentDecoded(_ text: ArraySlice<UInt8>) -> [UInt8] {

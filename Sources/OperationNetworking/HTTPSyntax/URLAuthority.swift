@@ -13,7 +13,7 @@ import Foundation
 /// The system may complete the name without the dot with a search domain, and the two are sent in different `Host`
 /// headers.
 package struct URLAuthority: Hashable, Sendable {
-    /// The reason why a text is not a valid authority.
+    /// The reason why a string is not a valid authority.
     package enum Flaw: Error, Hashable, Sendable {
         /// The host is missing.
         case noHost
@@ -220,7 +220,7 @@ package struct AddressReference: Hashable, Sendable {
     package var query: String?
     package var fragment: String?
 
-    /// Parses a text, which is always a valid reference (RFC 3986, appendix B).
+    /// Parses a string, which is always a valid reference (RFC 3986, appendix B).
     package init(_ text: String) {
         var rest = Array(text.utf8)[...]
         fragment = Self.cut(&rest, at: UInt8(ascii: "#"))

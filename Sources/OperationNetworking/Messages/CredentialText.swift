@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// A parser that replaces the credentials in a text.
+/// A parser that replaces the credentials in a string.
 ///
 /// The parser finds credentials after the name of a scheme (`Bearer …`), JSON web tokens, and keys in the format of a
 /// well-known service (`ghp_…`).

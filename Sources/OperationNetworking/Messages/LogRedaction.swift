@@ -134,7 +134,7 @@ public struct LogRedaction: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - text: The JSON text.
-    ///   - shown: A closure that returns a text within the JSON without its secrets.
+    ///   - shown: A closure that returns a string within the JSON without its secrets.
     private func json(_ text: String, _ shown: @escaping (String) -> String) -> String? {
         guard Self.isJSON(text) else { return nil }
         let clean = SecretJSON.redacted(Data(text.utf8), self, keepsKinds: true) { json($0, shown) ?? shown($0) }
@@ -247,7 +247,7 @@ public struct LogRedaction: Sendable, Hashable {
             && withoutNamedSecrets(value) == value
     }
 
-    /// Returns a text without the values that the text itself names as secrets.
+    /// Returns a string without the values that the string itself names as secrets.
     package func withoutNamedSecrets(_ text: String) -> String {
         keepsSecrets ? text : SecretText.shown(text, hides: hides)
     }
@@ -274,7 +274,7 @@ public struct LogRedaction: Sendable, Hashable {
         return hides(text)
     }
 
-    /// Returns whether a text in an array is the name of a secret that follows it.
+    /// Returns whether a string in an array is the name of a secret that follows the string.
     ///
     /// Such an array is a list of names and values, as in `["X-Api-Key", "…", "Accept", "*/*"]`. A sentence is not a
     /// name.

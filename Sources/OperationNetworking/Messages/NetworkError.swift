@@ -243,7 +243,7 @@ extension NetworkError {
         /// The text of the error, without control characters and line breaks.
         public let text: String
 
-        /// Creates an underlying error from a domain, a number and a text.
+        /// Creates an underlying error from a domain, a number and a message.
         package init(domain: String, number: Int, text: String) {
             self.domain = domain
             self.number = number

@@ -112,8 +112,10 @@ public struct AttemptRecord: Sendable, Hashable {
     ///   - status: The status code of the response. The default is `nil`, which means that there was no response.
     ///   - began: The time from the start of the first attempt to the start of this attempt. The default is zero.
     ///   - duration: The duration of the attempt. The default is zero.
-    ///   - pause: The pause between this attempt and the next attempt. The default is `nil`.
-    ///   - putAside: The reason why the operation was paused after the attempt. The default is `nil`.
+    ///   - pause: The pause between this attempt and the next attempt. The default is `nil`, which means that no
+    ///     attempt follows, or that the operation was paused for the reason in `putAside`.
+    ///   - putAside: The reason why the operation was paused after the attempt. The default is `nil`, which means that
+    ///     the operation was not paused.
     public init(
         number: Int, code: NetworkError.Code, phase: NetworkError.Phase, status: Int? = nil, began: Duration = .zero,
         duration: Duration = .zero, pause: Duration? = nil, putAside: WaitReason? = nil

@@ -17,7 +17,7 @@ public struct RetryReason: Hashable, Sendable, CustomStringConvertible {
     public static let mayPass = Self("mayPass")
     /// Your ``RetryPolicy/decide`` closure made the decision.
     public static let userSaidSo = Self("userSaidSo")
-    /// No rule of the ``RetryPolicy`` allows another attempt, or another attempt would fail in the same way.
+    /// No rule of the ``RetryPolicy`` allows another attempt, or another attempt would fail with the same error.
     public static let notWorthwhile = Self("notWorthwhile")
     /// The request is not idempotent, so sending it again might repeat its effect.
     public static let notIdempotent = Self("notIdempotent")
@@ -67,10 +67,14 @@ public struct RetryEvent: Sendable {
     ///   - error: The error with which the attempt failed.
     ///   - pause: The pause before the next attempt. The default is `nil`, which means that no attempt follows.
     ///   - reason: The reason for the decision.
-    ///   - rule: The rule of the retry policy that matches the failure. The default is `nil`.
-    ///   - budgetLeft: The number of retries that the budget currently allows. The default is `nil`.
-    ///   - timeLeft: The remaining time in ``RetryPolicy/window``. The default is `nil`.
-    ///   - deadlineLeft: The time until the operation's deadline or timeout. The default is `nil`.
+    ///   - rule: The rule of the retry policy that matches the failure. The default is `nil`, which means that no rule
+    ///     matches.
+    ///   - budgetLeft: The number of retries that the budget currently allows. The default is `nil`, which means that
+    ///     there is no budget.
+    ///   - timeLeft: The remaining time in ``RetryPolicy/window``. The default is `nil`, which means that the policy
+    ///     has no window.
+    ///   - deadlineLeft: The time until the operation's deadline or timeout. The default is `nil`, which means that the
+    ///     operation has neither.
     public init(
         attempt: Int, error: NetworkError, pause: Duration? = nil, reason: RetryReason, rule: RetryRule? = nil,
         budgetLeft: Int? = nil, timeLeft: Duration? = nil, deadlineLeft: Duration? = nil
@@ -130,7 +134,8 @@ public struct FailedAttempt: Sendable {
     ///   - replays: The number of earlier attempts that do not count toward the maximum number of attempts. The default
     ///     is 0.
     ///   - error: The error with which the attempt failed.
-    ///   - request: The request of the attempt. The default is `nil`.
+    ///   - request: The request of the attempt. The default is `nil`, which means that the operation could not create a
+    ///     request.
     ///   - head: The status and headers of the response. The default is `nil`, which means that there was no response.
     ///   - elapsed: The time since the start of the first attempt, or since the end of the last attempt in which a
     ///     download made progress. The default is zero.

@@ -71,9 +71,9 @@ package struct SecretJSON {
     /// - Parameters:
     ///   - data: The JSON.
     ///   - redaction: The redaction that decides which names are secret.
-    ///   - keepsKinds: Whether the result can still be decoded. A hidden text then becomes `***`, a hidden number
-    ///     becomes 0, and an array or object keeps its shape. Otherwise, every hidden value becomes the text `***`.
-    ///   - text: A closure that returns a text without the secrets in it, called with every text whose name is not
+    ///   - keepsKinds: Whether the result can still be decoded. A hidden string then becomes `***`, a hidden number
+    ///     becomes 0, and an array or object keeps its shape. Otherwise, every hidden value becomes the string `***`.
+    ///   - text: A closure that returns a string without the secrets in it, called with every string whose name is not
     ///     secret.
     package static func redacted(
         _ data: Data, _ redaction: LogRedaction, keepsKinds: Bool, text: @escaping (String) -> String

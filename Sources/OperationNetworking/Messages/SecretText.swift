@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// A parser that replaces the values that a text itself marks as secret.
+/// A parser that replaces the values that a string itself marks as secret.
 ///
 /// The marked values are those of pairs with a secret name: `name=value`, `name: value`, `"name":"value"` and arguments
 /// of GraphQL. The parser also replaces the credentials that ``CredentialText`` finds.

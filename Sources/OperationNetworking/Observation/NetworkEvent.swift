@@ -139,9 +139,9 @@ extension NetworkEvent {
         /// The session began to send a request, which is the first request of the attempt or follows a redirect or a
         /// challenge.
         ///
-        /// The ``NetworkEvent/request`` contains the headers that the session adds, such as cookies. An operation does
-        /// not send this event if its session, for example a ``CurlSession``, neither follows redirects nor adds
-        /// cookies.
+        /// The ``NetworkEvent/request`` contains the headers that the session adds, such as cookies. An operation sends
+        /// this event only if an ``ExchangeSession``, such as the one in a default session, handles the request. For
+        /// example, an operation whose session is a plain ``CurlSession`` does not send the event.
         public static let hopBegan = Kind("hopBegan")
         /// The session received the headers of a response that is not the final response of the attempt.
         ///
@@ -233,10 +233,14 @@ extension NetworkEvent {
         ///
         /// - Parameters:
         ///   - kind: The kind of the decision.
-        ///   - pause: The time until the next attempt. The default is `nil`.
-        ///   - waitReason: The reason why the operation pauses. The default is `nil`.
-        ///   - reason: The reason for the decision of a ``Retry``. The default is `nil`.
-        ///   - note: A description of the reason for the decision. The default is `nil`.
+        ///   - pause: The time until the next attempt. The default is `nil`, which means that the decision does not
+        ///     specify a time.
+        ///   - waitReason: The reason why the operation pauses. The default is `nil`, which means that the operation
+        ///     does not pause.
+        ///   - reason: The reason for the decision of a ``Retry``. The default is `nil`, which means that no ``Retry``
+        ///     made the decision.
+        ///   - note: A description of the reason for the decision. The default is `nil`, which means that there is no
+        ///     description.
         public init(
             _ kind: Kind, pause: Duration? = nil, waitReason: WaitReason? = nil, reason: RetryReason? = nil,
             note: String? = nil

@@ -183,7 +183,7 @@ extension NetworkAttempts {
 ///
 /// Several threads report steps, and read the clock before they do. No event has a time before the time of the previous
 /// event. A late step of an attempt that is over causes no event. When an outer part ends, its open inner parts end
-/// first, in the same way.
+/// first.
 package struct ObservationMachine: Sendable {
     private struct Hop: Sendable {
         let number: Int

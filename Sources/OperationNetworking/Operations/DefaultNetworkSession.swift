@@ -35,7 +35,7 @@ public final class DefaultNetworkSession: NetworkSession {
 
     /// The session that transfers data on this platform, without redirects, cookies or a cache.
     ///
-    /// To create a session with other features, pass this session to ``ExchangeSession/init(over:configuration:)``.
+    /// To add redirects, cookies or a cache to this session, pass it to ``ExchangeSession/init(over:configuration:)``.
     public static let platformTransport: any NetworkSession = makeTransport()
 
     /// The session that replaces both default sessions, if one was set.
@@ -51,7 +51,7 @@ public final class DefaultNetworkSession: NetworkSession {
     /// The session that replaces both default sessions, or the built-in session if you have not set another session.
     ///
     /// Set this property once, when the program starts. The new session also determines whether requests store cookies.
-    /// To restore the built-in sessions, set `nil`.
+    /// To restore the built-in sessions, set this property to `nil`.
     ///
     /// The new session must not send its requests to a `DefaultNetworkSession`, because the requests would circulate
     /// forever. Use ``platformTransport`` as its transport instead. If you set an ``ExchangeSession`` whose transport

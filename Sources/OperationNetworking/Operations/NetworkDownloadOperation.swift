@@ -23,9 +23,9 @@ import Foundation
 /// the URL of the file. If the server supports range requests and identifies the version of the file, for example with
 /// an `ETag` header, another attempt resumes with the data that the operation has already received.
 ///
-/// If you set a ``destination``, the operation moves the complete file there atomically, and the file remains there
-/// after the operation has succeeded. If the download fails or the process terminates, a later operation with the same
-/// destination can resume the download:
+/// If the download fails or the process terminates, a later operation with the same ``destination`` can resume the
+/// download. If you set a destination, the operation moves the complete file there atomically, and the file remains
+/// there after the operation has succeeded:
 ///
 /// ```swift
 /// func download(_ url: URL, into folder: URL) -> NetworkDownloadOperation<URL> {

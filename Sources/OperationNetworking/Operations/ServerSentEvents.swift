@@ -14,10 +14,10 @@ import OperationCore
 /// }
 /// ```
 ///
-/// If a connection ends or fails, the sequence waits and opens a new connection. The sequence requests the events after
-/// the last event that it received. The default wait is 3 seconds, and the server can set a wait between 0.1 seconds
-/// and 1 hour. The wait becomes longer with each consecutive failure, up to one minute, or up to the wait that the
-/// server has set if that wait is longer.
+/// If a connection ends or fails, the sequence waits and opens a new connection. If the server sends event IDs, the
+/// sequence requests the events after the last event that it received. The default wait is 3 seconds, and the server
+/// can set a wait between 0.1 seconds and 1 hour. The wait becomes longer with each consecutive failure, up to one
+/// minute, or up to the wait that the server has set if that wait is longer.
 ///
 /// The sequence ends if the server responds with the status 204. The sequence throws an error in these cases:
 ///
@@ -50,8 +50,8 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     /// - Parameters:
     ///   - request: The request for the events.
     ///   - silence: The time without data after which the sequence opens a new connection. Choose a longer time than
-    ///     the interval at which the server sends comments to keep the connection alive. The default is `nil`. For its
-    ///     meaning, see ``silence``.
+    ///     the interval at which the server sends comments to keep the connection alive. The default is `nil`, which
+    ///     applies the request's ``TransferTimeouts/idle`` timeout, unless that timeout has its default value.
     ///   - session: The session that sends the requests. The default is ``DefaultNetworkSession/standard``.
     ///   - clock: The clock that measures the waits between connections. The default is the system clock.
     public init(

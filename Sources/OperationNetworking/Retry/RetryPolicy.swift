@@ -269,9 +269,9 @@ public struct RetryJitter: Sendable, Hashable {
 /// A shared limit on the total number of retries, so that the retries of many failed requests do not overload a server.
 ///
 /// A budget has a separate allowance for each origin, which consists of a scheme, a host and a port. By default, ten
-/// first attempts within ten seconds allow two retries. In addition, the allowance includes a reserve of ten retries,
-/// and the budget refills a used reserve by one retry per second. If the allowance is used up, an operation does not
-/// repeat a failed attempt, but fails with the error of this attempt.
+/// first attempts within ten seconds allow two retries. The allowance also includes a reserve of ten retries, which the
+/// budget refills at a rate of one retry per second. If the allowance is used up, an operation does not repeat a failed
+/// attempt, but fails with the error of this attempt.
 ///
 /// Store your own budget where all operations can use it, because a separate budget for each operation does not limit
 /// the total number of retries. After an hour without requests to an origin, the budget may reset the allowance for

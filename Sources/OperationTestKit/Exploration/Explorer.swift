@@ -6,8 +6,8 @@ import Foundation
 /// A simulation that runs the steps of several actors on one thread, in an order that a seed determines.
 ///
 /// In this type, an actor is a named series of steps, such as the calls that one thread makes. These actors are not
-/// Swift actors. A simulation can often reproduce a race condition that rarely occurs with real threads. The same seed
-/// always produces the same order, so you can reproduce a failure:
+/// Swift actors. A simulation can often reproduce a race condition that rarely occurs with real threads. To run a
+/// simulation repeatedly, each time in a different order, call `explore`:
 ///
 /// ```swift
 /// try Explorer.explore(rounds: 1_000) { explorer in
@@ -20,9 +20,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// The explorer interleaves whole steps, not the instructions within a step. To simulate the threads of a queue, add an
-/// actor that calls ``ManualWorkers/step(_:)``. To simulate the passage of time, add an actor that advances a
-/// ``ManualClock``.
+/// The same seed always produces the same order, so you can reproduce a failure. The explorer interleaves whole steps,
+/// not the instructions within a step. To simulate the threads of a queue, add an actor that calls
+/// ``ManualWorkers/step(_:)``. To simulate the passage of time, add an actor that advances a ``ManualClock``.
 public struct Explorer {
     /// The number of turns after which an actor is interrupted although the schedule does not require it.
     ///
@@ -186,9 +186,10 @@ extension Explorer {
     /// runs the actors. A round fails if this closure throws an error, for example from ``expect(_:_:)`` or from a
     /// method that throws an ``UnmetExpectation``.
     ///
-    /// After a failure, the method tries up to 500 schedules with fewer changes between actors. The method then throws
-    /// an ``ExplorationFailure`` with the simplest schedule that fails in the same way. Two rounds fail in the same way
-    /// if their errors have the same type and the same text, apart from words that contain digits.
+    /// After a failure, the method tries up to 500 schedules to find one with fewer switches between actors. The method
+    /// then throws an ``ExplorationFailure`` with the simplest schedule that fails in the same way as the original
+    /// schedule. Two rounds fail in the same way if their errors have the same type and the same text, apart from words
+    /// that contain digits.
     ///
     /// ```swift
     /// import OperationCore
@@ -301,13 +302,13 @@ extension Explorer {
         return Played(schedule: schedule, reason: reason, kind: kind, order: explorer.order, turns: explorer.turns)
     }
 
-    /// Returns the words of a text without digits, because counts, lines and addresses may differ.
+    /// Returns the words of a string without digits, because counts, lines and addresses may differ.
     private static func withoutNumbers(_ text: String) -> String {
         let words = text.split { !$0.isLetter && !$0.isNumber }
         return words.filter { word in !word.contains { $0.isNumber } }.joined(separator: " ")
     }
 
-    /// Returns a schedule that fails in the same way, with fewer interruptions or fewer explicit turns.
+    /// Returns a schedule that fails in the same way as a round, with fewer interruptions or fewer explicit turns.
     private static func shorten(_ played: Played, _ scene: (inout Explorer) throws -> Void) -> Played {
         var (best, said, tries) = (played, played.turns, 0)
         // Accepts turns that fail in the same way, if they have fewer interruptions or are fewer.
@@ -423,7 +424,8 @@ public struct ExplorationFailure: Error, Sendable {
     package let rounds: Int
     /// The schedule of the round that failed.
     package let met: ExplorerSchedule
-    /// The schedule with the fewest changes between actors, among the tried schedules that fail in the same way.
+    /// The schedule with the fewest switches between actors, of the schedules that the explorer tried and that failed
+    /// in the same way as the original schedule.
     public let shortest: ExplorerSchedule
     /// The names of the actors that performed the steps of the shortest schedule, in order.
     ///

@@ -100,7 +100,7 @@ struct RecordingRedactor: Sendable {
 
     private func shown(_ text: String) -> String { redaction.withoutNamedSecrets(addresses.redacted(in: text)) }
 
-    /// Returns a text without the secrets that it reveals, other data as it is, and nil for a text in two-byte
+    /// Returns text without the secrets that it reveals, other data unchanged, and `nil` for text in two-byte
     /// characters.
     private func text(_ data: Data, isText: Bool) -> Data? {
         guard !data.contains(0) else { return isText ? nil : data }
@@ -134,7 +134,7 @@ struct RecordedAddresses {
         redacted(address[...], hidesNameless: true)
     }
 
-    /// Returns a text in which the URLs have no secrets, but keep the items that have no name.
+    /// Returns a string in which the URLs have no secrets, but keep the items that have no name.
     ///
     /// A fragment such as `#intro` may be shown or compared by an app. The fragment of a sign-in response has names.
     ///
@@ -190,7 +190,7 @@ struct RecordedAddresses {
         redaction.withoutSecrets(inHeader: value) != value || withoutUser(value.unicodeScalars[...]) != value
     }
 
-    /// Returns the first word of a text, which may be a URL.
+    /// Returns the first word of a string, which may be a URL.
     ///
     /// After a question mark or a number sign, every character except whitespace, double quotes and angle brackets
     /// may be part of a secret.

@@ -70,7 +70,7 @@ extension QueueManager {
     /// The explanation includes the dependencies and limits for which the operation waits, and the operations that
     /// occupy the slots. The operation may be of any kind, inside or outside this queue. The more operations and
     /// closures the queue contains, the longer the call takes, and the queue starts no operations during the call.
-    /// Therefore, use this method to investigate a problem rather than for every operation.
+    /// Therefore, call this method only to investigate a problem, and not routinely for each operation.
     ///
     /// - Parameter operation: The operation to explain.
     /// - Returns: The explanation as text, which describes the state at the time of the call.

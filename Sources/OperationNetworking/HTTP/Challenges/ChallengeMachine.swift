@@ -95,7 +95,8 @@ package struct ChallengeMachine: Sendable {
 public struct Challenge: Hashable, Sendable {
     /// The authentication scheme in lowercase, such as `basic`, `digest` or `bearer`.
     public let scheme: String
-    /// The text that follows the scheme if the challenge has no parameters, or `nil` if there is no such text.
+    /// The `token68` value that follows the scheme, or `nil` if the challenge has parameters or consists of only the
+    /// scheme.
     public let token: String?
     private let parameters: [String: String]
 

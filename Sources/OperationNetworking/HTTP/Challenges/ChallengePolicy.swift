@@ -32,9 +32,9 @@ public struct ChallengePolicy: Sendable {
     /// A Boolean value that indicates whether the session adds an accepted credential to later requests to the same
     /// origin.
     ///
-    /// The default is `true`. After the server has accepted a `Basic` credential for a request, the session adds the
-    /// credential only to requests whose path begins with this request's path up to its last slash. If the value is
-    /// `false`, the session sends a credential only after a challenge.
+    /// The default is `true`. The session adds a `Basic` credential only to requests whose path begins with the
+    /// accepted request's path, up to and including its last slash. For example, after `/v1/songs`, these paths begin
+    /// with `/v1/`. If the value is `false`, the session sends a credential only after a challenge.
     public var remembers = true
     package let rule: @Sendable (CredentialQuestion) async -> Credential?
 

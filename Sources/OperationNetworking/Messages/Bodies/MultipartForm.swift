@@ -77,7 +77,7 @@ public struct MultipartForm: Sendable {
     /// - Parameters:
     ///   - name: The name of the form field.
     ///   - body: The body that contains the data of the part.
-    ///   - fileName: The file name to send if the part is a file. The default is `nil`.
+    ///   - fileName: The file name to send if the part is a file. The default is `nil`, which sends no file name.
     ///   - contentType: The content type of the part. The default is `nil`, which uses the content type of the body. If
     ///     the body has no content type, the extension of the file name determines the type.
     public mutating func add(

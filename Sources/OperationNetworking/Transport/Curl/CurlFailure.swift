@@ -48,7 +48,7 @@
                 ? OKCurl.easyErrorText(code).map { String(cString: $0) } ?? "" : errorText
         }
 
-        /// Returns whether a text may contain the address of the proxy, and so a password.
+        /// Returns whether a message may contain the address of the proxy, and so a password.
         private func mentionsProxy(_ errorText: String) -> Bool {
             if ["Received HTTP code", "Proxy CONNECT aborted"].contains(where: { errorText.hasPrefix($0) }) {
                 return false

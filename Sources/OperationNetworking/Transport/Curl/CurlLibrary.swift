@@ -122,7 +122,7 @@
             /// Whether nothing is left except the end of the line.
             var isAtEnd: Bool { rest.isEmpty || rest.count == 1 && rest.first == 0x0A }
 
-            /// Skips a text, or returns `false` and skips nothing if the rest does not begin with it.
+            /// Skips a string, or returns `false` and skips nothing if the rest does not begin with it.
             mutating func skips(_ text: StaticString) -> Bool {
                 let wanted = UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
                 guard rest.starts(with: wanted) else { return false }

@@ -58,7 +58,7 @@
         /// Ends all tasks of the session with ``NetworkError/Code/sessionClosed`` and closes all connections.
         ///
         /// The method returns immediately, and the thread of the session ends the tasks. Tasks that you resume later
-        /// end in the same way.
+        /// also end with `sessionClosed`.
         public func close() {
             engine.close()
         }

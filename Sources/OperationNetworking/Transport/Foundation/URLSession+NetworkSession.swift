@@ -34,8 +34,8 @@ extension URLSession: NetworkSession {
 
     /// Ends all tasks from ``makeTask(with:receiver:)`` with ``NetworkError/Code/sessionClosed``.
     ///
-    /// Call this method before you invalidate the session. Tasks that you resume later end in the same way. If another
-    /// thread is creating a task, the method waits until the task exists and your delegate's
+    /// Call this method before you invalidate the session. Tasks that you resume later also end with `sessionClosed`.
+    /// If another thread is creating a task, the method waits until the task exists and your delegate's
     /// `urlSession(_:didCreateTask:)` has returned. On Linux, invalidating the session does not affect these tasks.
     public func closeNetworkTasks() {
         URLSessionAdapter.of(self).close()
