@@ -229,7 +229,7 @@ extension CancellationCause {
 
     static func shutDown(_ queue: String) -> CancellationCause {
         CancellationCause(
-            code: .shutDown, message: "Queue \(queue) was shut down before the operation ended.")
+            code: .shutDown, message: "Queue \(queue) was shut down or released before the operation ended.")
     }
 
     static let deadlinePassed = CancellationCause(

@@ -243,7 +243,7 @@ extension NetworkRequest {
         guard interval.isFinite, interval > 0 else {
             throw NetworkError(
                 code: .invalidLimit, phase: .checking,
-                message: "The timeoutInterval of the request is not greater than zero. "
+                message: "The timeoutInterval of the request is not a finite number greater than zero. "
                     + "Set a positive number, or remove the limit in the options.",
                 request: RequestSummary(method: method.isToken ? method : "(no method)", url: url))
         }

@@ -79,7 +79,7 @@ public struct ResponseRules: Sendable {
             throw NetworkError(
                 code: .unacceptableContentType, phase: .evaluating,
                 message: "The response has the content type \(type?.quoted() ?? "(none)"), which is not accepted. "
-                    + "Check the URL, or change rules.contentTypes.")
+                    + "Check the URL, or change responseRules.contentTypes.")
         }
     }
 

@@ -48,7 +48,8 @@ public protocol NetworkTask: AnyObject, Sendable {
     /// Pauses the delivery of received bytes until the receiver calls `proceed()`.
     ///
     /// Until then, the task reports only the progress of sending the request body, or a failure or a cancellation. The
-    /// session continues to send the request body. While the delivery is paused, timeouts do not run.
+    /// session continues to send the request body, except a `URLSession` on Apple platforms, which also pauses the body.
+    /// While the delivery is paused, timeouts do not run.
     func hold()
 
     /// Resumes the delivery of received bytes after a call to `hold()`.

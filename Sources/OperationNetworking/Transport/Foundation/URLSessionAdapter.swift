@@ -182,6 +182,7 @@ extension URLSessionAdapter {
         case .toBeWritten:
             // A suspension would discard the file, and a body that can be read only once would be lost.
             if !task.request.body.canBeSentAgain { task.confined.machine.connected() }
+            transfer.deadlines.writesBody()
             transfer.spool = BodySpool(task.request.body, into: folder) { result in
                 self.perform { self.loaded(result, transfer, task) }
             }

@@ -29,6 +29,8 @@ package struct TransferDeadlines: Sendable {
     }
 
     private enum Stage {
+        /// The body of the request is being written to a file, so that the transfer needs no connection yet.
+        case writingBody
         /// No connection has begun, and the transfer may be waiting for its turn.
         case seeking(since: Int64, look: Int64)
         case connecting(since: Int64)
@@ -95,7 +97,7 @@ package struct TransferDeadlines: Sendable {
     /// Whether the connection is ready.
     package var isConnected: Bool {
         switch stage {
-        case .seeking, .connecting: false
+        case .writingBody, .seeking, .connecting: false
         case .uploading, .awaiting, .receiving: true
         }
     }
@@ -121,8 +123,12 @@ package struct TransferDeadlines: Sendable {
         stage = .connecting(since: now)
     }
 
+    /// Records that the body must be written to a file first, during which only the total limit applies.
+    package mutating func writesBody() { stage = .writingBody }
+
     /// Records that the connection is ready.
     package mutating func connected(at now: Int64) {
+        if case .writingBody = stage { stage = .connecting(since: now) }
         connecting(at: now)
         guard case .connecting = stage else { return }
         stage = .awaiting
@@ -138,7 +144,7 @@ package struct TransferDeadlines: Sendable {
         // This is enough for a connection that begins just before the next check.
         case .seeking: connect.addingSaturated(connect / 4 + 1)
         case .connecting(let start): max(start.addingSaturated(connect) - now, 0)
-        case .uploading, .awaiting, .receiving: nil
+        case .writingBody, .uploading, .awaiting, .receiving: nil
         }
     }
 
@@ -181,7 +187,7 @@ package struct TransferDeadlines: Sendable {
         case .seeking(let start, let look):
             stage = .seeking(since: start + pause, look: look.addingSaturated(pause))
         case .connecting(let start): stage = .connecting(since: start + pause)
-        case .uploading, .awaiting, .receiving: break
+        case .writingBody, .uploading, .awaiting, .receiving: break
         }
     }
 
@@ -203,6 +209,7 @@ package struct TransferDeadlines: Sendable {
 
     private var current: (due: Int64, limit: Limit) {
         switch stage {
+        case .writingBody: (.max, .connect)
         case .seeking(let start, _), .connecting(let start): (start.addingSaturated(connect), .connect)
         case .awaiting: (moved.addingSaturated(firstByte), .firstByte)
         case .uploading, .receiving: (moved.addingSaturated(idle), .idle)
