@@ -1,6 +1,8 @@
 // Part of OperationKit, released under the MIT licence.
 // See LICENSE in the repository's root.
 
+import Foundation
+
 /// A checksum of a file, together with its algorithm.
 public struct FileChecksum: Sendable, Hashable, CustomStringConvertible {
     /// The algorithm that produced the checksum.
@@ -225,41 +227,26 @@ package typealias MD5 = BlockHash<MD5Mixing>
 package struct MD5Mixing: BlockMixing {
     package static var isBigEndian: Bool { false }
 
-    private var state: (UInt32, UInt32, UInt32, UInt32) = (0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476)
+    private var state = SIMD4<UInt32>(0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476)
 
     /// The integer parts of 2³² times the absolute sines of 1 to 64.
-    private static let constants: [UInt32] = [
-        0xD76A_A478, 0xE8C7_B756, 0x2420_70DB, 0xC1BD_CEEE, 0xF57C_0FAF, 0x4787_C62A,
-        0xA830_4613, 0xFD46_9501, 0x6980_98D8, 0x8B44_F7AF, 0xFFFF_5BB1, 0x895C_D7BE,
-        0x6B90_1122, 0xFD98_7193, 0xA679_438E, 0x49B4_0821, 0xF61E_2562, 0xC040_B340,
-        0x265E_5A51, 0xE9B6_C7AA, 0xD62F_105D, 0x0244_1453, 0xD8A1_E681, 0xE7D3_FBC8,
-        0x21E1_CDE6, 0xC337_07D6, 0xF4D5_0D87, 0x455A_14ED, 0xA9E3_E905, 0xFCEF_A3F8,
-        0x676F_02D9, 0x8D2A_4C8A, 0xFFFA_3942, 0x8771_F681, 0x6D9D_6122, 0xFDE5_380C,
-        0xA4BE_EA44, 0x4BDE_CFA9, 0xF6BB_4B60, 0xBEBF_BC70, 0x289B_7EC6, 0xEAA1_27FA,
-        0xD4EF_3085, 0x0488_1D05, 0xD9D4_D039, 0xE6DB_99E5, 0x1FA2_7CF8, 0xC4AC_5665,
-        0xF429_2244, 0x432A_FF97, 0xAB94_23A7, 0xFC93_A039, 0x655B_59C3, 0x8F0C_CC92,
-        0xFFEF_F47D, 0x8584_5DD1, 0x6FA8_7E4F, 0xFE2C_E6E0, 0xA301_4314, 0x4E08_11A1,
-        0xF753_7E82, 0xBD3A_F235, 0x2AD7_D2BB, 0xEB86_D391,
-    ]
+    private static let constants = (1...64).map { UInt32(abs(sin(Double($0))) * 4_294_967_296) }
 
     package init() {}
 
-    package var words: [UInt32] { [state.0, state.1, state.2, state.3] }
+    package var words: [UInt32] { state.indices.map { state[$0] } }
 
     package mutating func mix(_ start: UnsafeRawPointer, blocks: Int) {
         Self.constants.withUnsafeBufferPointer { constants in
             guard let k = constants.baseAddress else { return }
             for block in 0..<blocks {
                 let input = start + block &* 64
-                var words = state
+                var words = (state.x, state.y, state.z, state.w)
                 Self.rounds(0, (7, 12, 17, 22), (1, 0), &words, input, k) { b, c, d in d ^ (b & (c ^ d)) }
                 Self.rounds(16, (5, 9, 14, 20), (5, 1), &words, input, k) { b, c, d in c ^ (d & (b ^ c)) }
                 Self.rounds(32, (4, 11, 16, 23), (3, 5), &words, input, k) { b, c, d in b ^ c ^ d }
                 Self.rounds(48, (6, 10, 15, 21), (7, 0), &words, input, k) { b, c, d in c ^ (b | ~d) }
-                state.0 &+= words.0
-                state.1 &+= words.1
-                state.2 &+= words.2
-                state.3 &+= words.3
+                state &+= SIMD4(words.0, words.1, words.2, words.3)
             }
         }
     }
@@ -360,38 +347,27 @@ package typealias SHA256 = BlockHash<SHA256Mixing>
 package struct SHA256Mixing: BlockMixing {
     package static var isBigEndian: Bool { true }
 
-    private var state: (UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32, UInt32) = (
+    private var state = SIMD8<UInt32>(
         0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A, 0x510E_527F, 0x9B05_688C, 0x1F83_D9AB, 0x5BE0_CD19
     )
 
-    private static let constants: [UInt32] = [
-        0x428A_2F98, 0x7137_4491, 0xB5C0_FBCF, 0xE9B5_DBA5, 0x3956_C25B, 0x59F1_11F1,
-        0x923F_82A4, 0xAB1C_5ED5, 0xD807_AA98, 0x1283_5B01, 0x2431_85BE, 0x550C_7DC3,
-        0x72BE_5D74, 0x80DE_B1FE, 0x9BDC_06A7, 0xC19B_F174, 0xE49B_69C1, 0xEFBE_4786,
-        0x0FC1_9DC6, 0x240C_A1CC, 0x2DE9_2C6F, 0x4A74_84AA, 0x5CB0_A9DC, 0x76F9_88DA,
-        0x983E_5152, 0xA831_C66D, 0xB003_27C8, 0xBF59_7FC7, 0xC6E0_0BF3, 0xD5A7_9147,
-        0x06CA_6351, 0x1429_2967, 0x27B7_0A85, 0x2E1B_2138, 0x4D2C_6DFC, 0x5338_0D13,
-        0x650A_7354, 0x766A_0ABB, 0x81C2_C92E, 0x9272_2C85, 0xA2BF_E8A1, 0xA81A_664B,
-        0xC24B_8B70, 0xC76C_51A3, 0xD192_E819, 0xD699_0624, 0xF40E_3585, 0x106A_A070,
-        0x19A4_C116, 0x1E37_6C08, 0x2748_774C, 0x34B0_BCB5, 0x391C_0CB3, 0x4ED8_AA4A,
-        0x5B9C_CA4F, 0x682E_6FF3, 0x748F_82EE, 0x78A5_636F, 0x84C8_7814, 0x8CC7_0208,
-        0x90BE_FFFA, 0xA450_6CEB, 0xBEF9_A3F7, 0xC671_78F2,
-    ]
+    /// The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
+    private static let constants = (2...311).filter { number in (2..<number).allSatisfy { number % $0 != 0 } }
+        .map { UInt32(cbrt(Double($0)).truncatingRemainder(dividingBy: 1) * 4_294_967_296) }
 
     package init() {}
 
-    package var words: [UInt32] {
-        [state.0, state.1, state.2, state.3, state.4, state.5, state.6, state.7]
-    }
+    package var words: [UInt32] { state.indices.map { state[$0] } }
 
     package mutating func mix(_ start: UnsafeRawPointer, blocks: Int) {
-        var (s0, s1, s2, s3, s4, s5, s6, s7) = state
+        var sum = state
         Self.constants.withUnsafeBufferPointer { constants in
             withUnsafeTemporaryAllocation(of: UInt32.self, capacity: 64) { schedule in
                 guard let k = constants.baseAddress, let w = schedule.baseAddress else { return }
                 for block in 0..<blocks {
                     Self.expand(start + block &* 64, into: w)
-                    var (a, b, c, d, e, f, g, h) = (s0, s1, s2, s3, s4, s5, s6, s7)
+                    var (a, b, c, d) = (sum[0], sum[1], sum[2], sum[3])
+                    var (e, f, g, h) = (sum[4], sum[5], sum[6], sum[7])
                     var round = 0
                     // Eight rounds at a time allow the variables to change their roles without being moved.
                     while round < 64 {
@@ -405,12 +381,11 @@ package struct SHA256Mixing: BlockMixing {
                         Self.round(b, c, d, &e, f, g, h, &a, w[round &+ 7] &+ k[round &+ 7])
                         round &+= 8
                     }
-                    (s0, s1, s2, s3) = (s0 &+ a, s1 &+ b, s2 &+ c, s3 &+ d)
-                    (s4, s5, s6, s7) = (s4 &+ e, s5 &+ f, s6 &+ g, s7 &+ h)
+                    sum &+= SIMD8(a, b, c, d, e, f, g, h)
                 }
             }
         }
-        state = (s0, s1, s2, s3, s4, s5, s6, s7)
+        state = sum
     }
 
     @inline(__always)

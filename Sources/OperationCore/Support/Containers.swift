@@ -290,4 +290,10 @@ package struct Boxed<Value: Sendable>: Sendable {
         @inline(__always) get { if let box { box.value } else { nil } }
         @inline(__always) set { self = Boxed(wrappedValue: newValue) }
     }
+
+    /// The wrapper itself, whose copies share the object.
+    @inlinable package var projectedValue: Boxed {
+        @inline(__always) get { self }
+        @inline(__always) set { self = newValue }
+    }
 }

@@ -6,7 +6,9 @@ import OperationCore
 
 /// An agent that adds credentials to the requests of one operation, and pauses the operation if a credential is
 /// rejected.
-final class CredentialAgent: AttemptPolicy {
+final class CredentialAgent: AttemptPolicy, @unchecked Sendable {
+    // Sendable: all mutable state is behind a lock.
+
     private struct State {
         /// The credential of the request that is being prepared.
         var used: (realm: AuthenticationRealm, version: Int)?
@@ -40,7 +42,7 @@ final class CredentialAgent: AttemptPolicy {
         self.scope = scope
     }
 
-    func pass(_ request: NetworkRequest, for host: any AttemptHost) throws(NetworkError) -> NetworkRequest? {
+    override func pass(_ request: NetworkRequest, for host: any AttemptHost) throws(NetworkError) -> NetworkRequest? {
         state.withLock { $0.used = nil }
         if let error = realms.lazy.compactMap(\.errorOfOrigin).first { throw error }
         guard let realm = realm(for: request) else { return request }
@@ -59,7 +61,7 @@ final class CredentialAgent: AttemptPolicy {
         return realm
     }
 
-    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptGateDecision.Handler) {
+    override func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping GateAnswer) {
         guard let realm = realm(for: request) else { return answer(.go(request)) }
         let order = NotificationOrder()
         let waiter = AuthenticationRealm.Waiter(host) { error in
@@ -91,19 +93,19 @@ final class CredentialAgent: AttemptPolicy {
         }
     }
 
-    func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError? {
+    override func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError? {
         state.withLock { state in
             state.sent = state.used.map { Sent(number: number, realm: $0.realm, version: $0.version) }
         }
         return nil
     }
 
-    func maySend(_ number: Int) -> Bool {
+    override func maySend(_ number: Int) -> Bool {
         let sent = state.withLock { $0.sent?.number == number ? $0.sent : nil }
         return sent.map { $0.realm.maySend($0.version) } ?? true
     }
 
-    func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool {
+    override func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool {
         rejected(head, of: request, number) != nil
     }
 
@@ -138,7 +140,7 @@ final class CredentialAgent: AttemptPolicy {
         }
     }
 
-    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
+    override func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping PolicyAnswer) {
         // Usually the realm has already seen the headers. An evaluator may pass on the error of another request,
         // which does not concern this credential.
         let isSaidByBody =
@@ -163,7 +165,9 @@ final class CredentialAgent: AttemptPolicy {
             guard let host, let offline = host.networkAttempts.policies?.offline else {
                 return end(nil)
             }
-            DispatchQueue.global().async { offline.decide(report.with(error), for: host, end) }
+            var changed = report
+            changed.error = error
+            DispatchQueue.global().async { [changed] in offline.decide(changed, for: host, end) }
         }
         let waiter = AuthenticationRealm.Waiter(host) { error in
             order.second {
@@ -195,9 +199,11 @@ final class CredentialAgent: AttemptPolicy {
     /// Leaves the credential of a realm to the user from now on.
     func skipCredential(_ realm: AuthenticationRealm) { state.withLock { $0.without.append(realm.number) } }
 
-    func keepCredentials(at origin: RequestOrigin?) { state.withLock { $0.allowedOrigins = origin.map { [$0] } ?? [] } }
+    override func keepCredentials(at origin: RequestOrigin?) {
+        state.withLock { $0.allowedOrigins = origin.map { [$0] } ?? [] }
+    }
 
-    func forget() { wait.end() }
+    override func forget() { wait.end() }
 
     /// Returns the error with the information about the response that caused it.
     private static func completed(_ error: NetworkError, _ response: NetworkError) -> NetworkError {

@@ -143,7 +143,9 @@ struct WaitingOperation<End>: Sendable {
 }
 
 /// An agent that pauses one operation according to the rule of a list.
-final class ManualAgent: AttemptPolicy {
+final class ManualAgent: AttemptPolicy, @unchecked Sendable {
+    // Sendable: all mutable state is behind a lock.
+
     let list: PostponedOperations
     private let wait = GateWait()
 
@@ -151,7 +153,7 @@ final class ManualAgent: AttemptPolicy {
         self.list = list
     }
 
-    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
+    override func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping PolicyAnswer) {
         guard list.takes(FailedAttempt(report)), report.request?.body.canBeSentAgain != false else {
             return answer(nil)
         }
@@ -162,7 +164,7 @@ final class ManualAgent: AttemptPolicy {
         }
     }
 
-    func forget() { wait.end() }
+    override func forget() { wait.end() }
 }
 
 // Set this property before the operation starts.

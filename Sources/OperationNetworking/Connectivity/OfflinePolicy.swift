@@ -219,13 +219,8 @@ extension AnyNetworkOperation {
     /// The operation calls the closure once for each outage during which it waits. When the operation ends, it releases
     /// the closure.
     public var offlineHandler: (@Sendable () -> Void)? {
-        get { networkAttempts.state.withLock { $0.offlineHandler } }
-        set {
-            var handler = newValue
-            networkAttempts.state.withLock { state in
-                if state.machine.phase != .ended { swap(&state.offlineHandler, &handler) }
-            }
-        }
+        get { networkAttempts.state.withLock { $0.handlers?.offline } }
+        set { networkAttempts.changeHandlers { $0.offline = newValue } }
     }
 }
 
@@ -288,7 +283,9 @@ extension NetworkError {
 
 /// An agent that makes one operation wait for the network, before it sends a request and after a failure that the
 /// missing network caused.
-final class OfflineAgent: AttemptPolicy {
+final class OfflineAgent: AttemptPolicy, @unchecked Sendable {
+    // Sendable: all mutable state is behind a lock.
+
     private struct State {
         /// The number and the total duration of the operation's waits.
         var waits = 0
@@ -315,13 +312,13 @@ final class OfflineAgent: AttemptPolicy {
 
     private var isOffline: Bool { policy.waiting.monitor.connectivity.isOffline }
 
-    func pass(_ request: NetworkRequest, for host: any AttemptHost) -> NetworkRequest? {
+    override func pass(_ request: NetworkRequest, for host: any AttemptHost) -> NetworkRequest? {
         guard policy.beforeSending == .send || !isOffline else { return nil }
         state.withLock { $0.wasReleased = false }
         return request
     }
 
-    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptGateDecision.Handler) {
+    override func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping GateAnswer) {
         let mayFail = policy.beforeSending == .fail && !state.withLock { exchange(&$0.wasReleased, with: false) }
         guard policy.beforeSending != .send, isOffline, policy.concerns(request) else { return answer(.go(request)) }
         if mayFail { return answer(.refuse(.offline(.offline, policy, after: nil))) }
@@ -333,7 +330,7 @@ final class OfflineAgent: AttemptPolicy {
         if let refusal { answer(.refuse(.offline(refusal, policy, after: nil))) }
     }
 
-    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
+    override func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping PolicyAnswer) {
         // The agent made this decision itself, so no other policy may change it.
         if report.error.isAboutWaiting { return answer(AttemptPolicyDecision(.fail)) }
         guard let request = report.request, let rule = policy.rule(for: report.error, of: request), isOffline,
@@ -415,7 +412,7 @@ final class OfflineAgent: AttemptPolicy {
         }
     }
 
-    func forget() { wait.end() }
+    override func forget() { wait.end() }
 }
 
 extension WaitReason {

@@ -59,10 +59,10 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// The operation calls the closure each time it creates the request, which happens at least once for each attempt.
     /// The closure runs on the thread that starts the operation, begins another attempt or ends a wait.
     public var makeBody: @Sendable (NetworkBase) throws -> RequestBody {
-        didSet { sendsNoBody = false }
+        didSet { hasBodyInMemory = false }
     }
-    /// Whether it is certain that the request has no body, so that no code of the user creates it.
-    private(set) var sendsNoBody = false
+    /// Whether it is certain that the body, if there is one, is in memory, so that no code of the user creates it.
+    private(set) var hasBodyInMemory = false
     /// A closure that receives the response body, the `HTTPURLResponse` and the operation's ``NetworkBase``, and
     /// returns the result.
     ///
@@ -339,7 +339,9 @@ extension Endpoint where ResultType: Decodable {
     public static func sending(
         _ method: String, _ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody
     ) -> Self {
-        reading(method, path, query) { _ in body }
+        var endpoint = reading(method, path, query) { _ in body }
+        endpoint.hasBodyInMemory = body.isInMemory
+        return endpoint
     }
 
     /// Creates an endpoint that decodes its result with ``DecodedBody``.
@@ -351,7 +353,7 @@ extension Endpoint where ResultType: Decodable {
             try DecodedBody.read($0, $1.contentType, $2.makeDecoder)
         }
         endpoint.read = { try DecodedBody.read($0, $1.contentType, $2.makeDecoder) }
-        endpoint.sendsNoBody = makeBody == nil
+        endpoint.hasBodyInMemory = makeBody == nil
         return endpoint
     }
 

@@ -113,7 +113,7 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
         return endpoint.read != nil && endpoint.emptyResult == nil
     }
 
-    override var sendsNoBody: Bool { given?.endpoint.sendsNoBody ?? false }
+    override var hasBodyInMemory: Bool { given?.endpoint.hasBodyInMemory ?? false }
 
     override var makesResultByEvaluator: Bool { false }
 

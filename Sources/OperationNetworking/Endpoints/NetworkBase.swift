@@ -40,7 +40,10 @@ public struct NetworkBase: Sendable {
     ///
     /// The default rules accept the status codes 200 to 299 and the content types in the `Accept` header of the
     /// request.
-    public var rules = ResponseRules()
+    public var rules: ResponseRules {
+        get { otherRules ?? ResponseRules() }
+        set { otherRules = newValue }
+    }
     /// The transfer options of each request, such as its timeouts.
     ///
     /// The default is ``TransferOptions/standard``.
@@ -97,6 +100,7 @@ public struct NetworkBase: Sendable {
     /// The closures that the operations of the service call on the main actor.
     private(set) var mainActorCallbacks: [MainActorCallbacks.Callback] = []
     // Each operation has a copy of its base, so large values that few bases have are in boxes.
+    @Boxed fileprivate var otherRules: ResponseRules?
     @Boxed private var otherOptions: TransferOptions?
     @Boxed private var otherFormEncoder: FormEncoder?
     @Boxed private var boxedRetry: Retry?
@@ -461,7 +465,7 @@ extension NetworkOperation {
 
     /// Copies the settings that all operations of a service share.
     func take(_ base: NetworkBase) {
-        responseRules = base.rules
+        setRules(base.$otherRules)
         if let queue = base.callbackQueue { setCallbackQueueOfBase(queue) }
         if let log = base.log { networkAttempts.add(log, of: self) }
         for observer in base.observers { networkAttempts.add(observer, of: self) }

@@ -39,18 +39,14 @@ struct GroupNetworkPolicies: Sendable {
     /// missing.
     mutating func fill(_ missing: ExplicitPolicies, from other: GroupNetworkPolicies) -> ExplicitPolicies {
         var missing = missing
-        if missing.contains(.retry), case .explicit = other.retry {
-            retry = other.retry
-            missing.remove(.retry)
+        func fill<Value>(_ policy: ExplicitPolicies, _ own: inout PolicySetting<Value>, _ new: PolicySetting<Value>) {
+            guard missing.contains(policy), case .explicit = new else { return }
+            own = new
+            missing.remove(policy)
         }
-        if missing.contains(.offline), case .explicit = other.offline {
-            offline = other.offline
-            missing.remove(.offline)
-        }
-        if missing.contains(.realms), case .explicit = other.realms {
-            realms = other.realms
-            missing.remove(.realms)
-        }
+        fill(.retry, &retry, other.retry)
+        fill(.offline, &offline, other.offline)
+        fill(.realms, &realms, other.realms)
         return missing
     }
 }

@@ -119,7 +119,7 @@ extension NetworkOperation: AttemptHost {
 
     package var evaluatesBriefly: Bool {
         decodesByItself
-            && settings.withLock { $0.validators.isEmpty && $0.emptyResult == nil && $0.rules.decodeError == nil }
+            && settings.withLock { $0.validators.isEmpty && $0.emptyResult == nil && $0.otherRules?.decodeError == nil }
     }
 
     package func evaluate(_ answer: ReceivedResponse) throws -> Work {

@@ -302,6 +302,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// The operation calls this method after each call to ``prepareRequest(_:)``. If you cancel the operation, it
     /// cancels the Swift task that runs this method. The default implementation returns the request unchanged.
     ///
+    /// For the first request, the method can begin on the thread that called ``prepareRequest(_:)``, so do not block
+    /// the thread.
+    ///
     /// - Parameter request: The request that ``prepareRequest(_:)`` returned.
     /// - Throws: Any error. The attempt then fails.
     /// - Returns: The request to send.
@@ -488,11 +491,13 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// When the operation ends, it sets the ``ResponseRules/decodeError`` of these rules to `nil`.
     public final var responseRules: ResponseRules {
         get { settings.withLock { $0.rules } }
-        set {
-            var rules = newValue
-            settings.withLock { swap(&$0.rules, &rules) }
-            releaseRulesIfEnded()
-        }
+        set { setRules(Boxed(wrappedValue: newValue)) }
+    }
+
+    /// Sets the rules, or the default rules for an empty box.
+    final func setRules(_ rules: Boxed<ResponseRules>) {
+        settings.release { exchange(&$0.$otherRules, with: rules) }
+        releaseRulesIfEnded()
     }
 
     /// The options for the transfer of the request, such as its timeouts.
@@ -566,7 +571,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         settings.release { settings in
             (
                 exchange(&settings.validators, with: []), exchange(&settings.emptyResult, with: nil),
-                exchange(&settings.rules.decodeError, with: nil)
+                settings.releaseErrorDecoder()
             )
         }
     }
@@ -616,11 +621,11 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     @_spi(Subclassing) public final override var isBodyBrief: Bool { isBrief }
 
     @_spi(Subclassing) public final override var beginsInTask: Bool {
-        isBrief && sendsNoBody && !networkAttempts.isObserved.load(ordering: .relaxed)
+        isBrief && hasBodyInMemory && !networkAttempts.isObserved.load(ordering: .relaxed)
     }
 
-    /// Whether it is certain that the request has no body, so that no code of the user creates it.
-    var sendsNoBody: Bool { settings.withLock { $0.draft.sendsNoBody } }
+    /// Whether it is certain that the body, if there is one, is in memory, so that no code of the user creates it.
+    var hasBodyInMemory: Bool { settings.withLock { $0.draft.hasBodyInMemory } }
 
     /// Whether an attempt begins within a moment, without any code of the user.
     package var isBrief: Bool { false }

@@ -51,7 +51,8 @@ struct NetworkOperationOptions: Sendable {
     var draft: RequestDraft
     /// The service to which the operation belongs, if there is one.
     var service: Service?
-    var rules = ResponseRules()
+    /// The rules for responses, or nil for the default rules.
+    @Boxed var otherRules: ResponseRules?
     /// Boxes with a rule for the result of the task.
     var validators: [any AnyObject & Sendable] = []
     /// A box with the closure that creates the result for a response without a body.
@@ -62,6 +63,15 @@ struct NetworkOperationOptions: Sendable {
     @Boxed var prepared: Prepared?
 
     typealias Prepared = (foundation: URLRequest, request: NetworkRequest)
+
+    var rules: ResponseRules { otherRules ?? ResponseRules() }
+
+    /// Removes the closure that decodes errors, and returns the old rules to be released without holding the lock.
+    mutating func releaseErrorDecoder() -> Boxed<ResponseRules>? {
+        guard var rules = otherRules, rules.decodeError != nil else { return nil }
+        rules.decodeError = nil
+        return exchange(&$otherRules, with: Boxed(wrappedValue: rules))
+    }
 }
 
 extension CancellationCause.Code {
@@ -75,5 +85,5 @@ extension CancellationCause {
     /// `CancellationError`.
     public static let networkTaskCancelled = CancellationCause(
         code: .networkTaskCancelled,
-        message: "The network task of the operation was canceled, but the operation was not.")
+        message: "The operation was not canceled, but its network task was, or a hook threw a CancellationError.")
 }

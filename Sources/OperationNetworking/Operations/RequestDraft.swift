@@ -29,12 +29,12 @@ struct RequestDraft: Sendable {
         upload = body.map { (method, $0) }
     }
 
-    /// Whether it is certain that the request has no body.
-    var sendsNoBody: Bool {
+    /// Whether it is certain that the body, if there is one, is in memory.
+    var hasBodyInMemory: Bool {
         switch head {
         case .none, .foundation: false
-        case .url: body.isNone
-        case .checked(let request): body.isNone && request.body.isNone
+        case .url: body.isInMemory
+        case .checked(let request): (body.isNone ? request.body : body).isInMemory
         }
     }
 

@@ -203,7 +203,9 @@ package struct OriginPauseMachine<Waiter> {
 }
 
 /// A gate that holds the requests of one operation while their origin is paused.
-final class PauseGate: AttemptPolicy {
+final class PauseGate: AttemptPolicy, @unchecked Sendable {
+    // Sendable: all mutable state is behind a lock.
+
     private struct State {
         /// The time at which the current attempt was first held.
         var began: (attempt: Int, at: OperationInstant)?
@@ -225,9 +227,9 @@ final class PauseGate: AttemptPolicy {
         self.pauses = pauses
     }
 
-    func pass(_ request: NetworkRequest, for host: any AttemptHost) -> NetworkRequest? { nil }
+    override func pass(_ request: NetworkRequest, for host: any AttemptHost) -> NetworkRequest? { nil }
 
-    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptGateDecision.Handler) {
+    override func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping GateAnswer) {
         let hasWaited = state.withLock { exchange(&$0.hasWaited, with: false) }
         state.withLock { $0.origin = request.origin }
         guard let left = pauses.left(for: request.origin, hasWaited: hasWaited) else { return answer(.go(request)) }
@@ -248,7 +250,7 @@ final class PauseGate: AttemptPolicy {
         }
     }
 
-    func maySend(_ number: Int) -> Bool {
+    override func maySend(_ number: Int) -> Bool {
         guard let origin = state.withLock({ $0.origin }) else { return true }
         return pauses.left(for: origin, hasWaited: true) == nil
     }
@@ -264,7 +266,7 @@ final class PauseGate: AttemptPolicy {
         return host.timeLeft(at: host.clock.now).map { left < $0 } ?? true
     }
 
-    func forget() { wait.end() }
+    override func forget() { wait.end() }
 }
 
 extension NetworkError {

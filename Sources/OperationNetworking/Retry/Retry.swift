@@ -123,13 +123,8 @@ extension AnyNetworkOperation {
     /// The operation calls this closure before its failure handler. After a cancellation, the operation does not call
     /// the closure. When the operation ends, it releases the closure.
     public var retryHandler: (@Sendable (RetryEvent) -> Void)? {
-        get { networkAttempts.state.withLock { $0.retryHandler } }
-        set {
-            var handler = newValue
-            networkAttempts.state.withLock { state in
-                if state.machine.phase != .ended { swap(&state.retryHandler, &handler) }
-            }
-        }
+        get { networkAttempts.state.withLock { $0.handlers?.retry } }
+        set { networkAttempts.changeHandlers { $0.retry = newValue } }
     }
 
     /// The records of the operation's failed attempts, which are also available after a cancellation.
@@ -141,8 +136,8 @@ extension AnyNetworkOperation {
     ///
     /// The default is `nil`. If you set a key, the operation can also retry `POST` and `PATCH` requests.
     public var idempotencyKey: IdempotencyKey? {
-        get { networkAttempts.state.withLock { $0.idempotencyKey } }
-        set { networkAttempts.state.withLock { $0.idempotencyKey = newValue } }
+        get { networkAttempts.state.withLock { $0.keys?.own } }
+        set { networkAttempts.state.withLock { $0.keys = (newValue, $0.keys?.first) } }
     }
 }
 

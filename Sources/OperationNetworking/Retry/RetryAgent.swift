@@ -6,7 +6,9 @@ import Foundation
 import OperationCore
 
 /// An attempt policy that sends the request of one operation again, as the ``RetryMachine`` decides.
-final class RetryAgent: AttemptPolicy {
+final class RetryAgent: AttemptPolicy, @unchecked Sendable {
+    // Sendable: all mutable state is behind a lock.
+
     private struct State {
         var retry: Retry
         var machine = RetryMachine()
@@ -36,9 +38,9 @@ final class RetryAgent: AttemptPolicy {
     /// The description of the retry, without the user's closure after the operation has ended.
     var retry: Retry { state.withLock { $0.retry } }
 
-    var attemptTimeout: Duration? { state.withLock { $0.retry.attemptTimeout } }
+    override var attemptTimeout: Duration? { state.withLock { $0.retry.attemptTimeout } }
 
-    func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError? {
+    override func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError? {
         guard number > 1 else {
             state.withLock { $0.retry.budget }?.earn(for: request.origin)
             return nil
@@ -59,7 +61,7 @@ final class RetryAgent: AttemptPolicy {
         return nil
     }
 
-    func takenBack(_ number: Int) {
+    override func takenBack(_ number: Int) {
         let isOver = state.withLock { state in
             guard let before = state.before, before.number == number else { return false }
             (state.failure, state.paid, state.before) = (before.failure, before.paid, nil)
@@ -70,7 +72,7 @@ final class RetryAgent: AttemptPolicy {
 
     /// Records the pause that the server asks for, as soon as the headers arrive, for all operations that share the
     /// pauses.
-    func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool {
+    override func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool {
         guard [429, 503].contains(head.status), let pauses = retry.originPauses,
             let pause = RetryAfter.pause(in: head, now: Date()), RequestOrigin(of: head.url) == request.origin,
             state.withLock({ exchange(&$0.respected, with: number) }) != number
@@ -79,7 +81,7 @@ final class RetryAgent: AttemptPolicy {
         return false
     }
 
-    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
+    override func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping PolicyAnswer) {
         let attempt = FailedAttempt(report)
         // A task of another kind of session reports its headers only at its end.
         if let head = report.head, let request = report.request { _ = refuses(head, of: request, report.number) }
@@ -171,7 +173,7 @@ final class RetryAgent: AttemptPolicy {
         if let origin { budget?.refund(for: origin) }
     }
 
-    func forget() {
+    override func forget() {
         var rule: (@Sendable (FailedAttempt) async -> RetryAnswer)?
         let question = state.withLock { state in
             state.isForgotten = true

@@ -2,9 +2,10 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import OperationNetworking
 import OperationTestKit
 import Testing
+
+@testable import OperationNetworking
 
 @Suite("Late rejections and repeated checks", .timeLimit(.minutes(1)))
 struct LateRejectionTests {
@@ -92,10 +93,12 @@ struct LateRejectionTests {
 }
 
 /// Stands between the session and the realm, and delays the headers of the first response.
-private final class SlowReader: AttemptPolicy {
+private final class SlowReader: AttemptPolicy, @unchecked Sendable {
+    // Sendable: all mutable state is behind a lock.
+
     let entered = Gate(), leave = Gate(), left = Gate()
 
-    func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool {
+    override func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool {
         guard number == 1 else { return false }
         entered.open()
         leave.wait()

@@ -3,9 +3,10 @@
 
 import Foundation
 import OperationCore
-import OperationNetworking
 import OperationTestKit
 import Testing
+
+@testable import OperationNetworking
 
 /// Tests requests to a service with a rate limit.
 ///
@@ -363,10 +364,12 @@ private final class Withdrawn: NetworkDataOperation<String>, @unchecked Sendable
 }
 
 /// A gate that refuses the first request when its turn comes.
-private final class RefusesFirst: AttemptPolicy {
+private final class RefusesFirst: AttemptPolicy, @unchecked Sendable {
+    // Sendable: all mutable state is behind a lock.
+
     private let refused = Locked(false)
 
-    func maySend(_ number: Int) -> Bool { refused.withLock { exchange(&$0, with: true) } }
+    override func maySend(_ number: Int) -> Bool { refused.withLock { exchange(&$0, with: true) } }
 }
 
 /// A session in which each request waits for its turn and then asks whether it may still be sent.

@@ -3,9 +3,10 @@
 
 import Foundation
 import OperationCore
-import OperationNetworking
 import OperationTestKit
 import Testing
+
+@testable import OperationNetworking
 
 /// A clock that runs a closure once, when a certain thread asks for the time.
 private final class MeddlingClock: OperationClock {
@@ -207,10 +208,12 @@ struct ObservedStepsTests {
 }
 
 /// Rejects the first response.
-private final class RefusingFirst: AttemptPolicy {
-    func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool { number == 1 }
+private final class RefusingFirst: AttemptPolicy, @unchecked Sendable {
+    // Sendable: all mutable state is behind a lock.
 
-    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
+    override func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool { number == 1 }
+
+    override func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping PolicyAnswer) {
         answer(AttemptPolicyDecision(report.number < 2 ? .again(after: .zero) : .fail))
     }
 }

@@ -2,9 +2,10 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import OperationNetworking
 import OperationTestKit
 import Testing
+
+@testable import OperationNetworking
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -229,13 +230,15 @@ struct OperationCancellationTests {
 }
 
 /// Opens a gate when it was asked for a decision.
-private final class Telling: AttemptPolicy {
+private final class Telling: AttemptPolicy, @unchecked Sendable {
+    // Sendable: all mutable state is behind a lock.
+
     let policy: Again
     let wasAsked = Gate()
 
     init(_ policy: Again) { self.policy = policy }
 
-    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
+    override func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping PolicyAnswer) {
         policy.decide(report, for: host, answer)
         wasAsked.open()
     }

@@ -2,9 +2,10 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import OperationNetworking
 import OperationTestKit
 import Testing
+
+@testable import OperationNetworking
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -450,13 +451,15 @@ final class SelfAwaiting: NetworkDataOperation<String>, @unchecked Sendable {
 }
 
 /// Repeats the request without a pause by default, up to a number of attempts.
-final class Again: AttemptPolicy {
+final class Again: AttemptPolicy, @unchecked Sendable {
+    // Sendable: all mutable state is behind a lock.
+
     let most: Int
     let pause: Duration
 
     init(most: Int, pause: Duration = .zero) { (self.most, self.pause) = (most, pause) }
 
-    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler) {
+    override func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping PolicyAnswer) {
         answer(AttemptPolicyDecision(report.number < most ? .again(after: pause) : .fail))
     }
 }

@@ -121,6 +121,14 @@ public struct RequestBody: Sendable {
         if case .none = source { true } else { false }
     }
 
+    /// Whether the session reads no file and calls no code of the user to send the body.
+    var isInMemory: Bool {
+        switch source {
+        case .none, .data: true
+        case .file, .stream: false
+        }
+    }
+
     /// Returns a copy of the body with the given content type.
     ///
     /// - Parameter contentType: The value of the `Content-Type` header, unless the headers of the request contain

@@ -80,21 +80,26 @@ package struct AttemptMachine: Sendable, Equatable {
     }
 
     package private(set) var phase = Phase.idle
+    /// Whether the policies examine the current request.
+    private var isGated = false
+    /// Whether the operation was suspended or resumed since the policies let the request pass.
+    private var hasChanged = false
+    package private(set) var isSuspended = false {
+        didSet {
+            changes += 1
+            hasChanged = true
+        }
+    }
     /// The number of the current attempt, starting at 1.
     package private(set) var attempt = 0
     /// The number of prepared requests, which exceeds the number of attempts if requests were held back.
     package private(set) var round = 0
     /// The number of attempts that are not counted.
     package private(set) var replays = 0
-    package private(set) var isSuspended = false { didSet { changes += 1 } }
     /// The number of changes of `isSuspended`.
     private var changes = 0
     /// The action to perform when the suspension ends.
     private var due = Action.none
-    /// Whether the policies examine the current request.
-    private var isGated = false
-    /// The value of `changes` when the policies let the request pass.
-    private var clearedAt = 0
 
     package init() {}
 
@@ -264,14 +269,14 @@ extension AttemptMachine {
     /// created again.
     package mutating func cleared(_ round: Int) -> Action {
         guard self.round == round, phase == .clearing else { return .none }
-        clearedAt = changes
+        hasChanged = false
         return isSuspended ? prepare() : enter(.creating, .createTask)
     }
 
     /// Returns the action that creates the task, or that creates the request again after a suspension.
     package mutating func creation() -> Action {
         guard phase == .creating else { return .none }
-        return isGated && clearedAt != changes ? prepare() : .createTask
+        return isGated && hasChanged ? prepare() : .createTask
     }
 
     /// Records that a policy holds the request back.

@@ -16,20 +16,13 @@ package struct AttemptReport: Sendable {
     /// The headers of the response, if the attempt received any.
     package let head: ResponseHead?
     /// The reason why the attempt failed.
-    package let error: NetworkError
+    package var error: NetworkError
     /// The time since the first counted attempt, without the time in which the operation was suspended or paused.
     package let elapsed: Duration
     /// The number of attempts so far in which a download made progress, including this one.
     package let advances: Int
     /// The records of the earlier attempts.
     package let earlier: [AttemptRecord]
-
-    /// Returns the same report with another error.
-    func with(_ error: NetworkError) -> AttemptReport {
-        AttemptReport(
-            number: number, replays: replays, request: request, head: head, error: error, elapsed: elapsed,
-            advances: advances, earlier: earlier)
-    }
 }
 
 extension FailedAttempt {
@@ -42,55 +35,66 @@ extension FailedAttempt {
 
 /// A policy of one operation, such as a retry, a wait for the network, or a credential.
 ///
-/// A policy can hold a request back before it is sent, and decides how to continue after a failed attempt. The default
-/// implementations do neither.
-package protocol AttemptPolicy: AnyObject, Sendable {
+/// A policy can hold a request back before it is sent, and decides how to continue after a failed attempt. This class
+/// does neither, and a subclass overrides the methods that it needs.
+package class AttemptPolicy: @unchecked Sendable {
+    // Sendable: the class has no state, and the state of its subclasses is behind locks.
+
+    package typealias GateAnswer = @Sendable (AttemptGateDecision) -> Void
+    package typealias PolicyAnswer = @Sendable (AttemptPolicyDecision?) -> Void
+
+    init() {}
+
     /// The maximum duration of one attempt, or nil for no limit.
     ///
     /// Only the value of the retry policy counts.
-    var attemptTimeout: Duration? { get }
+    package var attemptTimeout: Duration? { nil }
 
     /// Returns the request to send, if the policy can decide immediately.
     ///
     /// If the method returns nil, ``clear(_:for:_:)`` is called.
     ///
     /// - Throws: An error that refuses the request.
-    func pass(_ request: NetworkRequest, for host: any AttemptHost) throws(NetworkError) -> NetworkRequest?
+    package func pass(_ request: NetworkRequest, for host: any AttemptHost) throws(NetworkError) -> NetworkRequest? {
+        request
+    }
 
     /// Decides about a request, for example when there is a credential or a network.
     ///
     /// The policy calls `answer` once, immediately or later, on any thread. After `hold`, it calls `answer` a second
     /// time.
-    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptGateDecision.Handler)
+    package func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping GateAnswer) {
+        answer(.go(request))
+    }
 
     /// Notifies the policy that the task of an attempt is about to be created, and returns an error to make the
     /// attempt fail.
-    func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError?
+    package func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError? { nil }
 
     /// Restricts the credentials of realms without origins to one origin, because the next request may have another
     /// one.
     ///
     /// - Parameter origin: The origin, or `nil` if a base has none, so that no origin receives the credentials.
-    func keepCredentials(at origin: RequestOrigin?)
+    package func keepCredentials(at origin: RequestOrigin?) {}
 
     /// Returns whether the last request of the attempt may still be sent, because it may have waited long for a
     /// connection.
     ///
     /// This method is called on the thread of the session. If it returns false, the request is created again, and all
     /// policies are asked again.
-    func maySend(_ number: Int) -> Bool
+    package func maySend(_ number: Int) -> Bool { true }
 
     /// Notifies the policy that an attempt was withdrawn before its request was sent.
     ///
     /// The attempt counts as not begun. Another attempt follows with a new request. This method is called on the
     /// thread of the session.
-    func takenBack(_ number: Int)
+    package func takenBack(_ number: Int) {}
 
     /// Examines the headers of a response as soon as they arrive, and returns whether the response is a failure
     /// regardless of its status.
     ///
     /// The headers may arrive when the attempt is over and the next one has begun.
-    func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool
+    package func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool { false }
 
     /// Decides about a failed attempt.
     ///
@@ -100,29 +104,12 @@ package protocol AttemptPolicy: AnyObject, Sendable {
     /// A policy that pauses the operation (`pause`) calls `answer` again later, with another attempt or with a
     /// failure. An answer is ignored if the operation has ended, and a `pause` is ignored if another answer came
     /// first.
-    func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler)
+    package func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping PolicyAnswer) {
+        answer(nil)
+    }
 
     /// Releases everything that the policy keeps for the operation, which has ended, possibly while it waits for a
     /// decision.
-    func forget()
-}
-
-extension AttemptPolicy {
-    package var attemptTimeout: Duration? { nil }
-    package func pass(_ request: NetworkRequest, for host: any AttemptHost) throws(NetworkError) -> NetworkRequest? {
-        request
-    }
-    package func clear(
-        _ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptGateDecision.Handler
-    ) { answer(.go(request)) }
-    package func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError? { nil }
-    package func keepCredentials(at origin: RequestOrigin?) {}
-    package func maySend(_ number: Int) -> Bool { true }
-    package func takenBack(_ number: Int) {}
-    package func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool { false }
-    package func decide(
-        _ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping AttemptPolicyDecision.Handler
-    ) { answer(nil) }
     package func forget() {}
 }
 
@@ -132,25 +119,25 @@ extension AttemptPolicy {
 /// a failure, the first policy that returns a decision determines how to continue.
 package struct AttemptPolicies: Sendable {
     /// Pauses the operation because the user wants it, and is asked first.
-    package var manual: (any AttemptPolicy)?
+    package var manual: AttemptPolicy?
     /// Waits for the network.
-    var offline: (any AttemptPolicy)?
+    var offline: AttemptPolicy?
     /// Waits until the pause of an origin ends.
-    var pause: (any AttemptPolicy)?
+    var pause: AttemptPolicy?
     /// Adds the credential.
     ///
     /// A request can wait for the network or a pause before this policy is asked, so the credential is current.
-    var credential: (any AttemptPolicy)?
+    var credential: AttemptPolicy?
     /// Waits for a token of the rate limit.
     ///
     /// No other policy holds a request back after it has a token.
     var rate: RateLimitGate?
     /// Sends the request again after a failure that may be temporary.
-    var retry: (any AttemptPolicy)?
+    var retry: AttemptPolicy?
 
     private static let count = 6
 
-    private subscript(_ index: Int) -> (any AttemptPolicy)? {
+    private subscript(_ index: Int) -> AttemptPolicy? {
         switch index {
         case 0: manual
         case 1: offline
@@ -162,7 +149,7 @@ package struct AttemptPolicies: Sendable {
     }
 
     /// Returns the first policy at this position or after it, and its position.
-    func next(from index: Int) -> (policy: any AttemptPolicy, index: Int)? {
+    func next(from index: Int) -> (policy: AttemptPolicy, index: Int)? {
         for index in index..<Self.count {
             if let policy = self[index] { return (policy, index) }
         }
@@ -170,7 +157,7 @@ package struct AttemptPolicies: Sendable {
     }
 
     /// Calls a closure with each policy.
-    func forEach(_ body: (any AttemptPolicy) -> Void) {
+    func forEach(_ body: (AttemptPolicy) -> Void) {
         for index in 0..<Self.count {
             if let policy = self[index] { body(policy) }
         }
@@ -185,8 +172,6 @@ package struct AttemptPolicies: Sendable {
 
 /// The decision of an ``AttemptPolicy`` about a failed attempt.
 package struct AttemptPolicyDecision: Sendable {
-    package typealias Handler = @Sendable (AttemptPolicyDecision?) -> Void
-
     package let decision: AttemptMachine.Decision
     /// The reason, for a log.
     package let note: String?
@@ -208,8 +193,6 @@ package struct AttemptPolicyDecision: Sendable {
 
 /// The decision of an ``AttemptPolicy`` about a request before it is sent.
 package enum AttemptGateDecision: Sendable {
-    package typealias Handler = @Sendable (AttemptGateDecision) -> Void
-
     /// Send this request.
     case go(NetworkRequest)
     /// Hold the request back, while the operation rests.

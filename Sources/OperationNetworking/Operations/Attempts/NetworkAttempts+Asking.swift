@@ -27,6 +27,17 @@ extension NetworkAttempts {
         }
     }
 
+    /// Changes the handlers, unless the operation has ended, and releases the old ones without holding the lock.
+    func changeHandlers(_ change: (inout State.Handlers) -> Void) {
+        state.release { state in
+            let old = state.$handlers
+            var handlers = state.handlers ?? (nil, nil)
+            change(&handlers)
+            if state.machine.phase != .ended { state.handlers = handlers }
+            return old
+        }
+    }
+
     // Before a request is sent.
 
     func clear() -> AttemptMachine.Action {
@@ -103,7 +114,7 @@ extension NetworkAttempts {
     }
 
     private func ask(
-        _ policy: any AttemptPolicy, then others: (policies: AttemptPolicies, index: Int), _ request: NetworkRequest,
+        _ policy: AttemptPolicy, then others: (policies: AttemptPolicies, index: Int), _ request: NetworkRequest,
         _ round: Int, _ host: any AttemptHost
     ) {
         policy.clear(request, for: host) { [weak self] answer in

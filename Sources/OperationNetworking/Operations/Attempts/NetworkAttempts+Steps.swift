@@ -45,7 +45,7 @@ extension NetworkAttempts {
     /// The key is the one of the first attempt, even if a hook sets another one later. Otherwise, it is the key of
     /// the request or of the operation.
     private func withKey(_ request: NetworkRequest) throws(NetworkError) -> NetworkRequest {
-        let (first, own) = state.withLock { ($0.firstKey, $0.idempotencyKey?.text) }
+        let (first, own) = state.withLock { ($0.keys?.first, $0.keys?.own?.text) }
         guard let key = first ?? request.idempotencyKey ?? own, !key.isEmpty, key != request.idempotencyKey else {
             return request
         }
@@ -66,11 +66,10 @@ extension NetworkAttempts {
             swap(&draft, &state.draft)
             swap(&receiver, &state.receiver)
             swap(&error, &state.error)
-            state.isPrepared = false
-            (state.isRefused, state.isDraining) = (false, false)
+            (state.isPrepared, state.isRefused, state.isDraining) = (false, false, false)
             state.head = nil
             state.response = nil
-            (state.received, state.saved) = (0, nil)
+            (state.received, state.isSaved) = (0, false)
         }
         receiver?.detach()
         withExtendedLifetime((orderTarget, collector, draft, error)) {}
@@ -78,7 +77,8 @@ extension NetworkAttempts {
 
     private func adapt(_ request: NetworkRequest, _ host: any AttemptHost, _ number: Int) {
         let round = state.withLock { $0.machine.round }
-        let adaptation = Task {
+        // Only the first preparation may begin here, because many attempts that fail would need a deep stack.
+        let adaptation = Task.begun(here: round == 1) { [self] in
             do {
                 perform(prepared(try withKey(try await host.adaptRequest(request)), number))
             } catch {
@@ -104,7 +104,7 @@ extension NetworkAttempts {
             }
             state.request = request
             state.isPrepared = true
-            if state.firstKey == nil { state.firstKey = request.idempotencyKey }
+            if let key = request.idempotencyKey, state.keys?.first == nil { state.keys = (state.keys?.own, key) }
             state.adaptation = nil
             return (state.machine.prepared(number, isGated: state.policies?.mayHoldBack == true), left)
         }
@@ -273,8 +273,7 @@ extension NetworkAttempts {
             swap(&left.timer, &state.timer)
             swap(&left.timeout, &state.timeout)
             swap(&left.receiver, &state.receiver)
-            swap(&left.retryHandler, &state.retryHandler)
-            swap(&left.offlineHandler, &state.offlineHandler)
+            swap(&left.handlers, &state.handlers)
             swap(&left.changes, &state.changes)
             state.time.stop()
             (left.policies, left.observation, left.received) = (state.policies, state.observation, state.received)
@@ -293,5 +292,17 @@ extension NetworkAttempts {
         left.receiver?.detach()
         left.policies?.forEach { $0.forget() }
         left.observation?.record(step(left.received), 0, by: operation)
+    }
+}
+
+extension Task where Success == Void, Failure == Never {
+    /// Creates a task that begins on this thread, if this is wanted and the system allows it.
+    ///
+    /// Most classes do not override the `adapt(_:)` hook, and waking another thread costs more than the hook.
+    fileprivate static func begun(here: Bool, _ body: @escaping @Sendable () async -> Void) -> Task {
+        guard here, #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else {
+            return Task(operation: body)
+        }
+        return immediate(operation: body)
     }
 }

@@ -13,6 +13,8 @@ import Synchronization
 /// The object that performs the attempts of a network operation.
 package final class NetworkAttempts: Sendable {
     struct State {
+        typealias Handlers = (retry: (@Sendable (RetryEvent) -> Void)?, offline: (@Sendable () -> Void)?)
+
         var machine = AttemptMachine()
         /// The operation, which is kept alive from its start to its end.
         var host: (any AttemptHost)?
@@ -25,6 +27,10 @@ package final class NetworkAttempts: Sendable {
         var isRefused = false
         /// Whether the rest of a response is read only so that its connection can be reused.
         var isDraining = false
+        /// Whether the received bytes are in a partial file.
+        var isSaved = false
+        /// The policies that were set on the operation itself, including those that were set to nil.
+        var explicitPolicies: ExplicitPolicies = []
         /// The last attempt whose task was about to be created.
         var lastCreation = 0
         /// The receiver of the task, as long as the attempt is not over.
@@ -36,8 +42,6 @@ package final class NetworkAttempts: Sendable {
         var response: HTTPURLResponse?
         var collector: (any AnyResponseCollector)?
         var received: Int64 = 0
-        /// The size of the partial file, if the operation is a download.
-        @Boxed var saved: Int64?
         @Boxed var metrics: TransferMetrics?
         var error: NetworkError?
         /// Passes the result to the operation.
@@ -47,8 +51,6 @@ package final class NetworkAttempts: Sendable {
         @Boxed var timeout: (any OperationTimer)?
         /// The policies of the operation, or nil if there were never any.
         var policies: AttemptPolicies?
-        /// The policies that were set on the operation itself, including those that were set to nil.
-        var explicitPolicies: ExplicitPolicies = []
         /// The beginning of the first attempt, if a policy may start another attempt.
         private var began: OperationInstant?
         @Boxed private var laterHistory: AttemptHistory?
@@ -56,13 +58,13 @@ package final class NetworkAttempts: Sendable {
         var changes: [@Sendable (NetworkRequest) throws -> NetworkRequest] = []
         /// The receiver of the steps, if there is one.
         @Boxed var observation: (any AttemptObservation)?
-        @Boxed var idempotencyKey: IdempotencyKey?
-        /// The key of the first request.
-        @Boxed var firstKey: String?
-        @Boxed var retryHandler: (@Sendable (RetryEvent) -> Void)?
-        @Boxed var offlineHandler: (@Sendable () -> Void)?
+        /// The key that was set on the operation, and the key of the first request.
+        @Boxed var keys: (own: IdempotencyKey?, first: String?)?
+        @Boxed var handlers: Handlers?
 
         var task: (any NetworkTask)? { orderTarget?.task }
+        /// The size of the partial file, if the operation is a download.
+        var saved: Int64? { isSaved ? received : nil }
 
         var time: AttemptTime {
             get { limit ?? AttemptTime() }

@@ -10,7 +10,9 @@ import Synchronization
 /// The operation releases its slot in the meantime. A request that follows from the operation's request, such as a
 /// redirect, waits in the exchange instead. A request that a cache of the session may answer also waits in the
 /// exchange, because a cached response takes no token.
-final class RateLimitGate: AttemptPolicy {
+final class RateLimitGate: AttemptPolicy, @unchecked Sendable {
+    // Sendable: all mutable state is behind a lock.
+
     private struct State {
         /// The token for the next request.
         var token: RateLimit.Token?
@@ -38,9 +40,9 @@ final class RateLimitGate: AttemptPolicy {
         self.limit = limit
     }
 
-    func pass(_ request: NetworkRequest, for host: any AttemptHost) -> NetworkRequest? { nil }
+    override func pass(_ request: NetworkRequest, for host: any AttemptHost) -> NetworkRequest? { nil }
 
-    func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping AttemptGateDecision.Handler) {
+    override func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping GateAnswer) {
         let configuration = host.exchangeOfAttempts?.configuration
         guard let limit = limit ?? configuration?.rateLimit else { return answer(.go(request)) }
         guard configuration?.cache == nil || !CacheDecision.mayAnswer(request.method) else {
@@ -111,7 +113,7 @@ final class RateLimitGate: AttemptPolicy {
     }
 
     /// Records that the request was withdrawn before it was sent, so that its successor precedes others that wait.
-    func takenBack(_ number: Int) { state.withLock { $0.missedTurn = true } }
+    override func takenBack(_ number: Int) { state.withLock { $0.missedTurn = true } }
 
     private func keep(_ ticket: RateLimit.Ticket) {
         let isForgotten = state.withLock { state in
@@ -121,7 +123,7 @@ final class RateLimitGate: AttemptPolicy {
         if isForgotten { _ = ticket.leave() }
     }
 
-    func forget() {
+    override func forget() {
         let left = state.withLock { state in exchange(&state, with: State(isForgotten: true)) }
         _ = left.ticket?.leave()
         left.token?.giveBack()
