@@ -19,6 +19,8 @@ enum UserPath: String, CaseIterable {
     case task
     /// A bare task that sends a body of 1 KiB.
     case postTask
+    /// A bare task that a Swift task awaits, which shows how much of the other paths is waiting.
+    case awaitedTask
     /// `try await base.get("…", as: Album.self).run()`.
     case run
     /// `try await NetworkDataOperation(url:) { … }.run()`.
@@ -47,6 +49,7 @@ enum UserPath: String, CaseIterable {
     var title: String {
         switch self {
         case .task, .postTask: "a bare task"
+        case .awaitedTask: "an awaited bare task"
         case .run: "base.get().run()"
         case .runClosure: "NetworkDataOperation { }.run()"
         case .policies: "run() with idle policies"
@@ -195,6 +198,7 @@ struct UserPathClient {
     private func send(_ count: Int) async -> Int {
         switch path {
         case .task, .postTask: return await onOwnThread { sendByTasks(count) }
+        case .awaitedTask: return await sendConcurrently(count, inFlight: inFlight, awaitTask)
         case .callback: return await onOwnThread { sendWithHandlers(count) }
         case .manager:
             let queue = QueueManager(width: inFlight)
@@ -223,6 +227,15 @@ struct UserPathClient {
 
     private func sendAwaited(_ count: Int, _ make: @escaping @Sendable () -> NetworkDataOperation<Album>) async -> Int {
         await sendConcurrently(count, inFlight: inFlight) { try await make().run().year == 1959 }
+    }
+
+    /// Sends a bare task, waits for its album, and returns whether the album is right.
+    private func awaitTask() async -> Bool {
+        let session = DefaultNetworkSession.platformTransport
+        let album = await withCheckedContinuation { continuation in
+            session.makeTask(with: request, receiver: AlbumReceiver { continuation.resume(returning: $0) }).resume()
+        }
+        return album?.year == 1959
     }
 
     private func sendByTasks(_ count: Int) -> Int {
