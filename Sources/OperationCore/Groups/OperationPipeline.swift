@@ -30,7 +30,7 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
         }
     }
 
-    /// Creates a pipeline without stages whose elements come from an asynchronous sequence.
+    /// Creates a pipeline that takes its elements from an asynchronous sequence and has no stages yet.
     ///
     /// The following pipeline receives its elements from an `AsyncStream`:
     ///

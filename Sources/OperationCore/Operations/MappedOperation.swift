@@ -152,7 +152,7 @@ extension TypedOperation {
     /// OperationQueue().addOperation(text)
     /// ```
     ///
-    /// The closure is called under the same conditions as the closure of ``mapOutcome(_:)``.
+    /// For the time at which the closure is called, see ``mapOutcome(_:)``.
     ///
     /// - Parameter convert: A closure that converts the result. If this operation fails or is canceled, the closure is
     ///   not called. The closure is called at most once, on the thread that ends this operation, or on the calling
@@ -171,7 +171,7 @@ extension TypedOperation {
 
     /// Creates an operation that starts and ends together with this operation and converts its error.
     ///
-    /// The closure is called under the same conditions as the closure of ``mapOutcome(_:)``.
+    /// For the time at which the closure is called, see ``mapOutcome(_:)``.
     ///
     /// - Parameter convert: A closure that converts the error. If this operation succeeds or is canceled, the closure
     ///   is not called. The closure is called at most once, on the thread that ends this operation, or on the calling

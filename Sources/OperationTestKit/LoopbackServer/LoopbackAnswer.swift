@@ -149,13 +149,13 @@ public struct LoopbackAnswer: Sendable {
         Self(.head(200, ["Transfer-Encoding": "chunked"]), .echoInChunks)
     }
 
-    /// A response without data, after which the connection stays open.
+    /// A response for which the server sends no bytes and keeps the connection open.
     public static var silence: Self { Self(.stallForever) }
 
-    /// A response without data, after which the server resets the connection.
+    /// A response for which the server sends no bytes and resets the connection.
     public static var reset: Self { Self(.reset) }
 
-    /// A response without data, after which the server closes the connection.
+    /// A response for which the server sends no bytes, not even a status line, and closes the connection.
     public static var hangUp: Self { Self(.close) }
 }
 

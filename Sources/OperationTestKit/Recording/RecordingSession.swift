@@ -33,11 +33,12 @@ import OperationNetworking
 /// `password=…`. The session might replace harmless text, such as the end of `urn:ietf:params:oauth:token-type:jwt`.
 /// The session does not change binary bodies and might miss a secret, so examine the file before you share it.
 ///
-/// The session keeps the bodies of all exchanges in memory. If a body exceeds the body limit, the recording contains
-/// only the length and the checksum of the body. The same applies to a body that is compressed or does not match its
-/// content type, because the session cannot search this body for secrets. With `redaction: .none`, the recording
-/// contains the bytes of these unsearchable bodies. During playback, if the recording omits a request body, a request
-/// matches only if its body has the recorded checksum. If the recording omits the response body, the request fails.
+/// The session keeps each body of up to `bodyLimit` bytes in memory. If a body exceeds the body limit, the recording
+/// contains only the length and the checksum of the body. The same applies to a body that is compressed or does not
+/// match its content type, because the session cannot search this body for secrets. With `redaction: .none`, the
+/// recording contains the bytes of these unsearchable bodies. During playback, if the recording omits a request body, a
+/// request matches only if its body has the recorded checksum. If the recording omits the response body, the request
+/// fails.
 ///
 /// If a request sends a file, the session keeps the file open until the session has read it for the recording. The
 /// session does not record times, metrics or informational responses.
