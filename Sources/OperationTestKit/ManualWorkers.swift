@@ -27,7 +27,7 @@ public final class ManualWorkers: Sendable {
         source = Source(areBodiesShort: false)
     }
 
-    /// Creates workers for short bodies, of which a thread takes several at a time.
+    /// Creates workers whose threads each take several short bodies at a time.
     package init(areBodiesShort: Bool) {
         source = Source(areBodiesShort: areBodiesShort)
     }

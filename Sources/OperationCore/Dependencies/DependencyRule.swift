@@ -54,8 +54,9 @@ public struct MissingInputRule<Input: Sendable, ErrorType: Error>: Sendable {
     /// Returns a rule that makes the operation fail with an error that a closure returns.
     ///
     /// - Parameter makeError: A closure that receives the dependency's error or cancellation cause, and returns the
-    ///   error with which this operation fails. The closure is called on the thread on which the dependency ended,
-    ///   under the same conditions as the closure of ``DependencyRule/fail(_:)``.
+    ///   error with which this operation fails. The closure is called on the thread on which the dependency ended. As
+    ///   with the closure of ``DependencyRule/fail(_:)``, do not wait in the closure for another operation that depends
+    ///   on the same dependency.
     public static func fail(
         _ makeError: @escaping @Sendable (OperationFailure<any Error>) -> ErrorType
     ) -> Self {

@@ -83,7 +83,7 @@
         var forgetsHeaders: Bool { number < 0x07_53_00 || number > 0x08_01_00 }
     }
 
-    /// A message of libcurl that tells something about HTTP/2.
+    /// A libcurl log message about HTTP/2.
     package enum CurlNotice: Equatable, Sendable {
         /// The transfer's request was submitted as a stream of its connection.
         case stream(UInt32)

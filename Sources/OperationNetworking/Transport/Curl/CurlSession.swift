@@ -65,7 +65,8 @@
 
         /// Closes the session and waits until its thread has ended.
         ///
-        /// If you call the method on the session's thread, for example in a receiver, the method does not wait.
+        /// If you call the method on the session's thread, for example in a method of a ``NetworkReceiver``, the method
+        /// does not wait.
         @available(*, noasync, message: "This method blocks the thread. Call close() instead.")
         public func closeAndWait() {
             engine.close()
