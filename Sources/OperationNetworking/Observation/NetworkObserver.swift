@@ -18,8 +18,8 @@ import Synchronization
 /// ```
 ///
 /// Add an observer to an operation with ``AnyNetworkOperation/addNetworkObserver(_:)``, to the operations of a service
-/// with ``NetworkBase/observers``, or to the operations in a group with ``GroupOperation/addNetworkObserver(_:)``. If
-/// you add the same object or the same ``NetworkLog`` more than once, the observer still receives each event only once.
+/// with ``NetworkBase/observers``, or to the operations in a group with `GroupOperation.addNetworkObserver(_:)`. If you
+/// add the same object or the same ``NetworkLog`` more than once, the observer still receives each event only once.
 ///
 /// - Order: An operation delivers its events one after another, in the order in which they occurred. Different
 ///   operations can deliver events at the same time.
