@@ -72,7 +72,7 @@ public protocol NetworkReceiver: AnyObject, Sendable {
     /// The status code is 200 or higher. The response can be a redirect or a challenge.
     ///
     /// - Parameters:
-    ///   - task: The task that sends the event.
+    ///   - task: The task that received the response headers.
     ///   - head: The status and the headers of the response.
     func task(_ task: any NetworkTask, didReceive head: ResponseHead)
 
@@ -82,14 +82,14 @@ public protocol NetworkReceiver: AnyObject, Sendable {
     /// valid only during the call.
     ///
     /// - Parameters:
-    ///   - task: The task that sends the event.
+    ///   - task: The task that received the bytes.
     ///   - bytes: A buffer that contains the next bytes of the body.
     func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer)
 
     /// Tells the receiver that the task has ended.
     ///
     /// - Parameters:
-    ///   - task: The task that sends the event.
+    ///   - task: The task that ended.
     ///   - error: The error with which the task failed, or `nil` if the response is complete. A complete response can
     ///     have any status code.
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?)
@@ -99,7 +99,7 @@ public protocol NetworkReceiver: AnyObject, Sendable {
     /// The default implementation does nothing.
     ///
     /// - Parameters:
-    ///   - task: The task that sends the event.
+    ///   - task: The task that received the informational response.
     ///   - head: The status and the headers of the informational response.
     func task(_ task: any NetworkTask, didReceiveInformational head: ResponseHead)
 
@@ -108,7 +108,7 @@ public protocol NetworkReceiver: AnyObject, Sendable {
     /// The default implementation does nothing.
     ///
     /// - Parameters:
-    ///   - task: The task that sends the event.
+    ///   - task: The task that received the trailers.
     ///   - fields: The trailers of the response.
     func task(_ task: any NetworkTask, didReceiveTrailers fields: HeaderFields)
 
@@ -117,7 +117,7 @@ public protocol NetworkReceiver: AnyObject, Sendable {
     /// The default implementation does nothing.
     ///
     /// - Parameters:
-    ///   - task: The task that sends the event.
+    ///   - task: The task whose request body the session sends.
     ///   - count: The number of bytes that the session has accepted so far. The number never decreases, even if the
     ///     session sends the body again.
     ///   - total: The length of the body, or `nil` if it is not known.
@@ -128,7 +128,7 @@ public protocol NetworkReceiver: AnyObject, Sendable {
     /// The default implementation does nothing.
     ///
     /// - Parameters:
-    ///   - task: The task that sends the event.
+    ///   - task: The task whose metrics the session collected.
     ///   - metrics: The metrics of the transfer, such as its times and the number of bytes.
     func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics)
 
