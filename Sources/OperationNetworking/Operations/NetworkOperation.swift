@@ -302,9 +302,6 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// The operation calls this method after each call to ``prepareRequest(_:)``. If you cancel the operation, it
     /// cancels the Swift task that runs this method. The default implementation returns the request unchanged.
     ///
-    /// For the first request, the method can begin on the thread that called ``prepareRequest(_:)``, so do not block
-    /// the thread.
-    ///
     /// - Parameter request: The request that ``prepareRequest(_:)`` returned.
     /// - Throws: Any error. The attempt then fails.
     /// - Returns: The request to send.

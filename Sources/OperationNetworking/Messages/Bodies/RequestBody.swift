@@ -225,7 +225,7 @@ package final class BodyReader {
     private var position = 0
     /// The last portion, until it is known whether more bytes follow.
     private var held: ArraySlice<UInt8> = []
-    /// Whether the source was asked for more after its last byte, and had none.
+    /// Whether the source reported that no more bytes follow.
     private var hasEnded = false
 
     /// Opens the body without reading it.
@@ -247,8 +247,8 @@ package final class BodyReader {
         }
     }
 
-    /// Whether all bytes were read, as far as the length is known in advance.
-    package var isComplete: Bool { count == length }
+    /// Whether all bytes were read.
+    package var isComplete: Bool { length.map { count == $0 } ?? hasEnded }
 
     /// Fills a part of the buffer, from its beginning.
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(NetworkError) -> BodyPortion {
@@ -270,7 +270,8 @@ package final class BodyReader {
             }
             count += Int64(given)
         case .end where length != nil: throw Self.mismatch("The body ended before its stated length.")
-        case .end, .notYet: break
+        case .end: hasEnded = true
+        case .notYet: break
         }
         return portion
     }

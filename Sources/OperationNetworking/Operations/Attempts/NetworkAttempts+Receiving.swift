@@ -101,7 +101,7 @@ extension NetworkAttempts {
     func saved(_ progress: DownloadProgress, _ number: Int) {
         let host: (any AttemptHost)? = state.withLock { state in
             guard state.machine.acceptsEvents(number) else { return nil }
-            (state.received, state.isSaved) = (progress.received, true)
+            (state.received, state.saved) = (progress.received, progress.received)
             return state.host
         }
         if let host { reporter.record(.download, progress.received, of: progress.total, for: host) }

@@ -69,7 +69,7 @@ extension NetworkAttempts {
             (state.isPrepared, state.isRefused, state.isDraining) = (false, false, false)
             state.head = nil
             state.response = nil
-            (state.received, state.isSaved) = (0, false)
+            (state.received, state.saved) = (0, nil)
         }
         receiver?.detach()
         withExtendedLifetime((orderTarget, collector, draft, error)) {}
@@ -77,8 +77,7 @@ extension NetworkAttempts {
 
     private func adapt(_ request: NetworkRequest, _ host: any AttemptHost, _ number: Int) {
         let round = state.withLock { $0.machine.round }
-        // Only the first preparation may begin here, because many attempts that fail would need a deep stack.
-        let adaptation = Task.begun(here: round == 1) { [self] in
+        let adaptation = Task {
             do {
                 perform(prepared(try withKey(try await host.adaptRequest(request)), number))
             } catch {
@@ -292,17 +291,5 @@ extension NetworkAttempts {
         left.receiver?.detach()
         left.policies?.forEach { $0.forget() }
         left.observation?.record(step(left.received), 0, by: operation)
-    }
-}
-
-extension Task where Success == Void, Failure == Never {
-    /// Creates a task that begins on this thread, if this is wanted and the system allows it.
-    ///
-    /// Most classes do not override the `adapt(_:)` hook, and waking another thread costs more than the hook.
-    fileprivate static func begun(here: Bool, _ body: @escaping @Sendable () async -> Void) -> Task {
-        guard here, #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else {
-            return Task(operation: body)
-        }
-        return immediate(operation: body)
     }
 }

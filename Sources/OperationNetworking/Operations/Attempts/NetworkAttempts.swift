@@ -27,8 +27,6 @@ package final class NetworkAttempts: Sendable {
         var isRefused = false
         /// Whether the rest of a response is read only so that its connection can be reused.
         var isDraining = false
-        /// Whether the received bytes are in a partial file.
-        var isSaved = false
         /// The policies that were set on the operation itself, including those that were set to nil.
         var explicitPolicies: ExplicitPolicies = []
         /// The last attempt whose task was about to be created.
@@ -42,6 +40,8 @@ package final class NetworkAttempts: Sendable {
         var response: HTTPURLResponse?
         var collector: (any AnyResponseCollector)?
         var received: Int64 = 0
+        /// The size of the partial file, if the operation is a download.
+        @Boxed var saved: Int64?
         @Boxed var metrics: TransferMetrics?
         var error: NetworkError?
         /// Passes the result to the operation.
@@ -63,8 +63,6 @@ package final class NetworkAttempts: Sendable {
         @Boxed var handlers: Handlers?
 
         var task: (any NetworkTask)? { orderTarget?.task }
-        /// The size of the partial file, if the operation is a download.
-        var saved: Int64? { isSaved ? received : nil }
 
         var time: AttemptTime {
             get { limit ?? AttemptTime() }

@@ -9,6 +9,7 @@ import OperationCore
 final class BodySpool: Sendable {
     private let body: RequestBody
     private let folder: URL
+    private let wrote: @Sendable () -> Void
     private let completion: @Sendable (Result<SpooledFile, NetworkError>) -> Void
     private let queue = DispatchQueue(label: "OperationKit.BodySpool", autoreleaseFrequency: .workItem)
     // Sendable: only used on `queue`.
@@ -22,11 +23,12 @@ final class BodySpool: Sendable {
 
     init(
         _ body: RequestBody, into folder: URL = FileManager.default.temporaryDirectory,
+        wrote: @escaping @Sendable () -> Void = {},
         completion: @escaping @Sendable (Result<SpooledFile, NetworkError>) -> Void
     ) {
         self.body = body
         self.folder = folder
-        self.completion = completion
+        (self.wrote, self.completion) = (wrote, completion)
         resume()
     }
 
@@ -53,6 +55,7 @@ final class BodySpool: Sendable {
             case .bytes(let count):
                 let bytes = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(room)[..<count])
                 if case .failure(let error) = FileSystem().writeAll(output, bytes) { throw Self.unwritable(error) }
+                wrote()
             }
         }
     }

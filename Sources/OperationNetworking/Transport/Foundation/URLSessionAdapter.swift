@@ -182,8 +182,10 @@ extension URLSessionAdapter {
         case .toBeWritten:
             // A suspension would discard the file, and a body that can be read only once would be lost.
             if !task.request.body.canBeSentAgain { task.confined.machine.connected() }
-            transfer.deadlines.writesBody()
-            transfer.spool = BodySpool(task.request.body, into: folder) { result in
+            transfer.deadlines.writesBody(at: Self.now)
+            transfer.spool = BodySpool(task.request.body, into: folder) {
+                self.perform { transfer.deadlines.writesBody(at: Self.now) }
+            } completion: { result in
                 self.perform { self.loaded(result, transfer, task) }
             }
         }
@@ -195,7 +197,9 @@ extension URLSessionAdapter {
     ) {
         guard task.confined.transfer === transfer else { return }
         switch result {
-        case .success(let file): start(transfer, task, .temporary(file))
+        case .success(let file):
+            start(transfer, task, .temporary(file))
+            watchTime(of: task)
         case .failure(let error): end(task, with: error)
         }
         grantSlots()

@@ -22,6 +22,8 @@ package final class URLSessionTransfer: @unchecked Sendable {
     private var isPaused = false
     /// The body, whose file may have to be kept.
     private var body = URLSessionTransferBody.Form.none
+    /// The length of the body, or `nil` until it is known.
+    private var length: Int64?
     /// The body of the response, if it came in a file.
     private(set) var file: SpooledFile.Reader?
     /// Whether a partial response (206) is the rest of a body that an earlier task had received in part.
@@ -47,6 +49,7 @@ package final class URLSessionTransfer: @unchecked Sendable {
         self.host = host
         self.isAhead = isAhead
         request = task.request
+        length = task.request.body.length
         beganAt = now
         // Foundation does not report when the connection is ready, so the first limit is the one for the first byte.
         deadlines = TransferDeadlines(
@@ -57,6 +60,7 @@ package final class URLSessionTransfer: @unchecked Sendable {
         self.work = work
         self.body = body
         spool = nil
+        length = if case .temporary(let file) = body { FileRegionStatus(path: file.url.path)?.size } else { length }
         deadlines.connected(at: now)
         // The task may have been paused while the body was written to a file.
         self.work?.start(isSuspended: isPaused)
@@ -79,13 +83,13 @@ package final class URLSessionTransfer: @unchecked Sendable {
     var phase: NetworkError.Phase {
         if head != nil { return .receiving }
         guard work != nil else { return .waiting }
-        return request.body.isNone || sentCount >= request.body.length ?? .max ? .awaitingResponse : .sending
+        return request.body.isNone || sentCount >= length ?? .max ? .awaitingResponse : .sending
     }
 
     /// Records the number of body bytes that Foundation has taken to send.
     func sent(_ count: Int64, now: Int64) {
         sentCount = count
-        deadlines.sent(at: now, isLast: count >= request.body.length ?? .max)
+        deadlines.sent(at: now, isLast: count >= length ?? .max)
     }
 
     func apply(_ pausedDirections: TaskMachine.PausedDirections) {

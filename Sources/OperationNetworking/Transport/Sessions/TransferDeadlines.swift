@@ -123,16 +123,15 @@ package struct TransferDeadlines: Sendable {
         stage = .connecting(since: now)
     }
 
-    /// Records that the body must be written to a file first, during which only the total limit applies.
-    package mutating func writesBody() { stage = .writingBody }
+    /// Records that the body must be written to a file first, or that a part of it was written.
+    package mutating func writesBody(at now: Int64) { (stage, moved) = (.writingBody, pausedSince ?? now) }
 
     /// Records that the connection is ready.
     package mutating func connected(at now: Int64) {
         if case .writingBody = stage { stage = .connecting(since: now) }
         connecting(at: now)
         guard case .connecting = stage else { return }
-        stage = .awaiting
-        moved = now
+        (stage, moved) = (.awaiting, pausedSince ?? now)
     }
 
     /// Returns the time that libcurl may take for a connection without giving up too early, or `nil` for no limit.
@@ -209,10 +208,9 @@ package struct TransferDeadlines: Sendable {
 
     private var current: (due: Int64, limit: Limit) {
         switch stage {
-        case .writingBody: (.max, .connect)
         case .seeking(let start, _), .connecting(let start): (start.addingSaturated(connect), .connect)
         case .awaiting: (moved.addingSaturated(firstByte), .firstByte)
-        case .uploading, .receiving: (moved.addingSaturated(idle), .idle)
+        case .writingBody, .uploading, .receiving: (moved.addingSaturated(idle), .idle)
         }
     }
 }

@@ -10,12 +10,9 @@ import Testing
 extension ConformanceCase {
     /// Runs a request and measures its duration.
     private static func timed(
-        _ bench: Bench, _ change: (inout TransferTimeouts) -> Void
+        _ bench: Bench, _ body: RequestBody = .none, _ change: (inout TransferTimeouts) -> Void
     ) async throws -> (record: RecordingReceiver.Record, took: Duration) {
-        let request = try bench.request { options in
-            options.timeouts = .none
-            change(&options.timeouts)
-        }
+        let request = try bench.request(body.isNone ? "GET" : "POST", body: body) { $0.timeouts = with(.none, change) }
         let start = ContinuousClock.now
         let record = await bench.run(request)
         return (record, start.duration(to: .now))
@@ -26,10 +23,7 @@ extension ConformanceCase {
         _ bench: Bench, until isReached: @escaping @Sendable (RecordingReceiver.Record) -> Bool,
         _ change: (inout TransferTimeouts) -> Void
     ) async throws -> RecordingReceiver.Record {
-        let request = try bench.request { options in
-            options.timeouts = .none
-            change(&options.timeouts)
-        }
+        let request = try bench.request { $0.timeouts = with(.none, change) }
         let run = bench.start(request)
         let record = await run.receiver.record(where: isReached)
         #expect(record.ends == 0)
@@ -87,8 +81,11 @@ extension ConformanceCase {
             },
             ConformanceCase("a limit of less than a second is enforced") { bench async throws in
                 bench.server.route("/") { _ in .silence }
-                let result = try await timed(bench) { $0.firstByte = .milliseconds(20) }
-                expectTimeout(result, after: .milliseconds(20), .awaitingResponse)
+                let stream = RequestBody.stream(canBeSentAgain: true) { PieceProducer([0x78], size: 1) }
+                for body in [.none, stream] {
+                    let result = try await timed(bench, body) { $0.firstByte = .milliseconds(20) }
+                    expectTimeout(result, after: .milliseconds(20), .awaitingResponse)
+                }
             },
             ConformanceCase("a body that stops arriving exceeds the idle limit") { bench async throws in
                 bench.server.route("/") { _ in

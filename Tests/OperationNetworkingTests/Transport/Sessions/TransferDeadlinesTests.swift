@@ -48,8 +48,8 @@ struct TransferDeadlinesTests {
 
     @Test func `the total limit counts from the start and takes precedence`() {
         var limits = deadlines(total: .nanoseconds(40))
-        limits.writesBody()
-        #expect(limits.next == 1040 && limits.exceeded(at: 1039) == nil, "while the body is written to a file")
+        limits.writesBody(at: 1005)
+        #expect(limits.next == 1035 && limits.exceeded(at: 1035) == .idle, "while the body is written to a file")
         limits.connected(at: 1001)
         _ = limits.received(at: 1030)
         #expect(limits.next == 1040 && limits.exceeded(at: 1040) == .total)
