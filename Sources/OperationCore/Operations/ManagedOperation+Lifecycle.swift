@@ -4,7 +4,7 @@
 import Dispatch
 import Foundation
 
-// Applies the events of LifecycleMachine under the lock. ManagedOperation+Actions performs the actions.
+// Applies the events of LifecycleMachine under the lock. ManagedOperation+LifecycleActions performs the actions.
 extension ManagedOperation {
     package final var state: OperationState { stateAndEnding.state }
 

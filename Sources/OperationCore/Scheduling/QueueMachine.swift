@@ -80,7 +80,7 @@ struct QueueMachine {
 
     var entries = EntryTable()
 
-    var lines = ReadyLines()
+    var lines = PriorityLines()
     /// A lower bound for the urgency of all assigned entries.
     var assignedLevel = QueueLevel.normal
     var counts = StageCounts()

@@ -9,7 +9,7 @@ import OperationCore
 ///
 /// To create a realm, create an authenticator and read its ``Authenticator/realm`` property.
 public final class AuthenticationRealm: Sendable {
-    typealias Machine = PostponementMachine<any Sendable, Waiter>
+    typealias Machine = RefreshMachine<any Sendable, Waiter>
 
     struct Closures: Sendable {
         let apply: @Sendable (any Sendable, NetworkRequest) throws -> NetworkRequest
@@ -348,3 +348,70 @@ extension NetworkError {
         }
     }
 }
+
+// A refresh, from its start on the realm's queue to its end.
+extension AuthenticationRealm {
+    func refresh(_ number: Int, _ old: (any Sendable)?) {
+        let scope = state.withLock { $0.scopes.removeValue(forKey: number) } ?? .none
+        guard let fetch = closures.refresh else { return notify(event(.credentialWanted)) }
+        notify(event(.refreshBegan))
+        let scopeOfTask = scope.with(number, of: self)
+        // A detached task is not canceled together with an operation.
+        let task = Task.detached {
+            do {
+                let credential = try await RefreshScope.$current.withValue(scopeOfTask) { try await fetch(old) }
+                self.came(credential, number)
+            } catch {
+                let pause = AuthenticationOptions.networkError(in: error)?.retryAfter
+                let mayPass = self.options.mayPass(error)
+                self.failed(
+                    Machine.Failure(.failed, error: error, mayPass: mayPass, pause: pause.map(Self.bounded)), number)
+            }
+        }
+        let timer = options.clock.schedule(after: options.refreshTimeout) { [weak self] in
+            guard let self else { return }
+            failed(Machine.Failure(.timedOut, mayPass: true), number)
+        }
+        let before = state.withLock { exchange(&$0.refresh, with: Refresh(number: number, task: task, timer: timer)) }
+        before?.end()
+        // The refresh may have ended or been dropped already.
+        if !state.withLock({ $0.machine.isUnderWay(number) }) { stop(number) }
+    }
+
+    /// Limits the pause that a server asks for to ten minutes.
+    private static func bounded(_ pause: Duration) -> Duration { min(max(pause, .zero), .seconds(600)) }
+
+    private func came(_ credential: any Sendable, _ number: Int) {
+        let lifetime = closures.lifetime(credential)
+        apply(reporting: { $0 ? event(.credentialCame, $1) : nil }) {
+            $0.refreshed(number, credential, lifetime: lifetime, now: $1)
+        }
+        stop(number)
+    }
+
+    private func failed(_ failure: Machine.Failure, _ number: Int) {
+        let error = error(failure)
+        apply(reporting: { $0 ? event(.refreshFailed, $1, error: error) : nil }) { machine, now in
+            (machine.isUnderWay(number), machine.refreshFailed(number, failure, now: now))
+        }
+        stop(number)
+    }
+
+    /// Stops a refresh that is over or no longer needed.
+    func stop(_ number: Int) {
+        let refresh = state.withLock { state in
+            state.refresh?.number == number ? exchange(&state.refresh, with: nil) : nil
+        }
+        refresh?.end()
+    }
+}
+
+extension AuthenticationRealm.Refresh {
+    fileprivate func end() {
+        timer.cancel()
+        // The cancellation handlers are user code and may take any time.
+        DispatchQueue.global().async { [task] in task.cancel() }
+    }
+}
+
+extension AuthenticationRealm: RefreshingRealm {}

@@ -42,7 +42,7 @@ final class CredentialAgent: AttemptPolicy, @unchecked Sendable {
         self.scope = scope
     }
 
-    override func pass(_ request: NetworkRequest, for host: any AttemptHost) throws(NetworkError) -> NetworkRequest? {
+    override func pass(_ request: NetworkRequest, for owner: any AttemptOwner) throws(NetworkError) -> NetworkRequest? {
         state.withLock { $0.used = nil }
         if let error = realms.lazy.compactMap(\.errorOfOrigin).first { throw error }
         guard let realm = realm(for: request) else { return request }
@@ -61,10 +61,10 @@ final class CredentialAgent: AttemptPolicy, @unchecked Sendable {
         return realm
     }
 
-    override func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping GateAnswer) {
+    override func clear(_ request: NetworkRequest, for owner: any AttemptOwner, _ answer: @escaping GateAnswer) {
         guard let realm = realm(for: request) else { return answer(.go(request)) }
         let order = NotificationOrder()
-        let waiter = AuthenticationRealm.Waiter(host) { error in
+        let waiter = AuthenticationRealm.Waiter(owner) { error in
             order.second { answer(error.map { .refuse($0) } ?? .again) }
         }
         switch realm.want(waiter, in: scope) {
@@ -93,7 +93,7 @@ final class CredentialAgent: AttemptPolicy, @unchecked Sendable {
         }
     }
 
-    override func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError? {
+    override func begins(_ number: Int, _ request: NetworkRequest, of owner: any AttemptOwner) -> NetworkError? {
         state.withLock { state in
             state.sent = state.used.map { Sent(number: number, realm: $0.realm, version: $0.version) }
         }
@@ -140,7 +140,7 @@ final class CredentialAgent: AttemptPolicy, @unchecked Sendable {
         }
     }
 
-    override func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping PolicyAnswer) {
+    override func decide(_ report: AttemptReport, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
         // Usually the realm has already seen the headers. An evaluator may pass on the error of another request,
         // which does not concern this credential.
         let isSaidByBody =
@@ -156,20 +156,20 @@ final class CredentialAgent: AttemptPolicy, @unchecked Sendable {
             return answer(AttemptPolicyDecision(.fail, error: Self.unrepeatable(report.error)))
         }
         let order = NotificationOrder()
-        let fail: @Sendable (NetworkError) -> Void = { [weak host] error in
+        let fail: @Sendable (NetworkError) -> Void = { [weak owner] error in
             let error = Self.completed(error, report.error)
             let end: @Sendable (AttemptPolicyDecision?) -> Void = { decision in
                 answer(decision ?? AttemptPolicyDecision(.fail, note: "\(error)", error: error))
             }
             // If the network is unavailable, the operation can wait for it.
-            guard let host, let offline = host.networkAttempts.policies?.offline else {
+            guard let owner, let offline = owner.networkAttempts.policies?.offline else {
                 return end(nil)
             }
             var changed = report
             changed.error = error
-            DispatchQueue.global().async { [changed] in offline.decide(changed, for: host, end) }
+            DispatchQueue.global().async { [changed] in offline.decide(changed, for: owner, end) }
         }
-        let waiter = AuthenticationRealm.Waiter(host) { error in
+        let waiter = AuthenticationRealm.Waiter(owner) { error in
             order.second {
                 if let error { return fail(error) }
                 answer(AttemptPolicyDecision(.replay(after: .zero), note: "a new credential arrived: sending again"))
@@ -268,70 +268,3 @@ extension ResponseHead {
         return mine == theirs
     }
 }
-
-// A refresh, from its start on the realm's queue to its end.
-extension AuthenticationRealm {
-    func refresh(_ number: Int, _ old: (any Sendable)?) {
-        let scope = state.withLock { $0.scopes.removeValue(forKey: number) } ?? .none
-        guard let fetch = closures.refresh else { return notify(event(.credentialWanted)) }
-        notify(event(.refreshBegan))
-        let scopeOfTask = scope.with(number, of: self)
-        // A detached task is not canceled together with an operation.
-        let task = Task.detached {
-            do {
-                let credential = try await RefreshScope.$current.withValue(scopeOfTask) { try await fetch(old) }
-                self.came(credential, number)
-            } catch {
-                let pause = AuthenticationOptions.networkError(in: error)?.retryAfter
-                let mayPass = self.options.mayPass(error)
-                self.failed(
-                    Machine.Failure(.failed, error: error, mayPass: mayPass, pause: pause.map(Self.bounded)), number)
-            }
-        }
-        let timer = options.clock.schedule(after: options.refreshTimeout) { [weak self] in
-            guard let self else { return }
-            failed(Machine.Failure(.timedOut, mayPass: true), number)
-        }
-        let before = state.withLock { exchange(&$0.refresh, with: Refresh(number: number, task: task, timer: timer)) }
-        before?.end()
-        // The refresh may have ended or been dropped already.
-        if !state.withLock({ $0.machine.isUnderWay(number) }) { stop(number) }
-    }
-
-    /// Limits the pause that a server asks for to ten minutes.
-    private static func bounded(_ pause: Duration) -> Duration { min(max(pause, .zero), .seconds(600)) }
-
-    private func came(_ credential: any Sendable, _ number: Int) {
-        let lifetime = closures.lifetime(credential)
-        apply(reporting: { $0 ? event(.credentialCame, $1) : nil }) {
-            $0.refreshed(number, credential, lifetime: lifetime, now: $1)
-        }
-        stop(number)
-    }
-
-    private func failed(_ failure: Machine.Failure, _ number: Int) {
-        let error = error(failure)
-        apply(reporting: { $0 ? event(.refreshFailed, $1, error: error) : nil }) { machine, now in
-            (machine.isUnderWay(number), machine.refreshFailed(number, failure, now: now))
-        }
-        stop(number)
-    }
-
-    /// Stops a refresh that is over or no longer needed.
-    func stop(_ number: Int) {
-        let refresh = state.withLock { state in
-            state.refresh?.number == number ? exchange(&state.refresh, with: nil) : nil
-        }
-        refresh?.end()
-    }
-}
-
-extension AuthenticationRealm.Refresh {
-    fileprivate func end() {
-        timer.cancel()
-        // The cancellation handlers are user code and may take any time.
-        DispatchQueue.global().async { [task] in task.cancel() }
-    }
-}
-
-extension AuthenticationRealm: RefreshingRealm {}

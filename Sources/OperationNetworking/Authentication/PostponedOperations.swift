@@ -117,7 +117,7 @@ public final class PostponedOperations: Sendable {
 
     /// Adds an operation, and returns a closure that removes the operation if it is still in the list.
     func add(
-        _ operation: any AttemptHost, _ answer: @escaping @Sendable (AttemptPolicyDecision) -> Void
+        _ operation: any AttemptOwner, _ answer: @escaping @Sendable (AttemptPolicyDecision) -> Void
     ) -> @Sendable () -> Void {
         let ticket = gate.withLock {
             $0.enter(Entry(operation, answer), now: OperationInstant(offset: .zero)) ?? 0
@@ -128,12 +128,12 @@ public final class PostponedOperations: Sendable {
 
 /// An operation that waits at a gate until the user ends its wait.
 struct WaitingOperation<End>: Sendable {
-    weak var operation: (any AttemptHost)?
+    weak var operation: (any AttemptOwner)?
     /// The identity of the operation, by which a search does not retain the operation.
     private let identity: ObjectIdentifier
     let end: @Sendable (End) -> Void
 
-    init(_ operation: any AttemptHost, _ end: @escaping @Sendable (End) -> Void) {
+    init(_ operation: any AttemptOwner, _ end: @escaping @Sendable (End) -> Void) {
         (self.operation, self.end) = (operation, end)
         identity = ObjectIdentifier(operation)
     }
@@ -153,12 +153,12 @@ final class ManualAgent: AttemptPolicy, @unchecked Sendable {
         self.list = list
     }
 
-    override func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping PolicyAnswer) {
+    override func decide(_ report: AttemptReport, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
         guard list.takes(FailedAttempt(report)), report.request?.body.canBeSentAgain != false else {
             return answer(nil)
         }
         let order = NotificationOrder()
-        let leave = list.add(host) { decision in order.second { answer(decision) } }
+        let leave = list.add(owner) { decision in order.second { answer(decision) } }
         wait.begin(order, leave: leave) {
             answer(AttemptPolicyDecision(.pause(list.waitReason), note: "\(list.waitReason)"))
         }

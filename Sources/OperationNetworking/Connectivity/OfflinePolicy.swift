@@ -231,7 +231,7 @@ extension NetworkAttempts {
     }
 }
 
-extension AttemptHost {
+extension AttemptOwner {
     /// Notifies the handler and the delegates that the operation waits, unless the operation ends before the
     /// notification.
     func reportWaitForNetwork() {
@@ -312,17 +312,17 @@ final class OfflineAgent: AttemptPolicy, @unchecked Sendable {
 
     private var isOffline: Bool { policy.waiting.monitor.connectivity.isOffline }
 
-    override func pass(_ request: NetworkRequest, for host: any AttemptHost) -> NetworkRequest? {
+    override func pass(_ request: NetworkRequest, for owner: any AttemptOwner) -> NetworkRequest? {
         guard policy.beforeSending == .send || !isOffline else { return nil }
         state.withLock { $0.wasReleased = false }
         return request
     }
 
-    override func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping GateAnswer) {
+    override func clear(_ request: NetworkRequest, for owner: any AttemptOwner, _ answer: @escaping GateAnswer) {
         let mayFail = policy.beforeSending == .fail && !state.withLock { exchange(&$0.wasReleased, with: false) }
         guard policy.beforeSending != .send, isOffline, policy.concerns(request) else { return answer(.go(request)) }
         if mayFail { return answer(.refuse(.offline(.offline, policy, after: nil))) }
-        let refusal = wait(for: host) {
+        let refusal = wait(for: owner) {
             answer(.hold(.network))
         } ended: { [policy] end in
             answer(end == .released ? .again : .refuse(.offline(.offlineTooLong, policy, after: nil)))
@@ -330,7 +330,7 @@ final class OfflineAgent: AttemptPolicy, @unchecked Sendable {
         if let refusal { answer(.refuse(.offline(refusal, policy, after: nil))) }
     }
 
-    override func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping PolicyAnswer) {
+    override func decide(_ report: AttemptReport, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
         // The agent made this decision itself, so no other policy may change it.
         if report.error.isAboutWaiting { return answer(AttemptPolicyDecision(.fail)) }
         guard let request = report.request, let rule = policy.rule(for: report.error, of: request), isOffline,
@@ -343,7 +343,7 @@ final class OfflineAgent: AttemptPolicy, @unchecked Sendable {
             }
         }
         let note = "attempt \(report.number) failed (\(report.error.code)): waiting for the network. \(rule.reason)"
-        let refusal = wait(for: host) {
+        let refusal = wait(for: owner) {
             answer(AttemptPolicyDecision(.pause(.network), note: note))
         } ended: { [weak self] end in
             answer(self?.verdict(end, after: report.error))
@@ -352,10 +352,10 @@ final class OfflineAgent: AttemptPolicy, @unchecked Sendable {
     }
 
     /// Reports the wait to the user, but not again if the operation was only suspended in between.
-    private func notify(_ host: any AttemptHost) {
+    private func notify(_ owner: any AttemptOwner) {
         let outage = policy.waiting.outage
         let hasChanged = state.withLock { exchange(&$0.reportedOutage, with: outage) != outage }
-        if hasChanged { host.reportWaitForNetwork() }
+        if hasChanged { owner.reportWaitForNetwork() }
     }
 
     private func verdict(_ end: GateEnd, after failure: NetworkError) -> AttemptPolicyDecision {
@@ -373,7 +373,7 @@ final class OfflineAgent: AttemptPolicy, @unchecked Sendable {
 
     /// Begins to wait, or returns the reason not to.
     private func wait(
-        for host: any AttemptHost, held: () -> Void, ended: @escaping @Sendable (GateEnd) -> Void
+        for owner: any AttemptOwner, held: () -> Void, ended: @escaping @Sendable (GateEnd) -> Void
     ) -> NetworkError.Code? {
         let left: Duration?? = state.withLock { state in
             guard state.waits < policy.mostWaits else { return .none }
@@ -383,11 +383,11 @@ final class OfflineAgent: AttemptPolicy, @unchecked Sendable {
         guard let left else { return .offlineTooOften }
         let (waiting, order) = (policy.waiting, NotificationOrder())
         // A failure caused by a missing network says nothing about the credential.
-        let endOutage = (host.networkAttempts.policies?.credential as? CredentialAgent)?.outage()
-        let ticket = waiting.enter(atMost: left) { [weak self, weak host] end, duration in
+        let endOutage = (owner.networkAttempts.policies?.credential as? CredentialAgent)?.outage()
+        let ticket = waiting.enter(atMost: left) { [weak self, weak owner] end, duration in
             // A suspended operation does not run out of time. When it resumes, it checks the network and waits again if
             // necessary.
-            if end == .limitReached, host?.state == .suspended {
+            if end == .limitReached, owner?.state == .suspended {
                 self?.release()
                 endOutage?()
                 return order.second { ended(.released) }
@@ -398,7 +398,7 @@ final class OfflineAgent: AttemptPolicy, @unchecked Sendable {
         }
         guard let ticket else { return .tooManyOffline }
         wait.begin(order, leave: { waiting.leave(ticket) }, held: held)
-        notify(host)
+        notify(owner)
         return nil
     }
 

@@ -436,7 +436,7 @@ final class EndpointDownload: NetworkDownloadOperation<URL>, @unchecked Sendable
         take(base)
     }
 
-    package override var isPlain: Bool { true }
+    package override var hasNoOverrides: Bool { true }
 
     override func makeRequest() throws -> NetworkRequest { try makeEndpointRequest(base, networkAttempts) }
 

@@ -92,7 +92,7 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
     open override func makeRequest() throws -> NetworkRequest {
         let base = base
         // A subclass may have a hook that sends the request to another origin.
-        if !isPlain { networkAttempts.policies?.credential?.keepCredentials(at: RequestOrigin(of: base.url)) }
+        if !hasNoOverrides { networkAttempts.policies?.credential?.keepCredentials(at: RequestOrigin(of: base.url)) }
         return try endpoint.request(at: base, for: networkAttempts)
     }
 
@@ -102,14 +102,14 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
 
     override var operationSession: any NetworkSession {
         // Reading the whole base would copy its values.
-        guard isPlain, let given else { return base.session }
+        guard hasNoOverrides, let given else { return base.session }
         return given.base.session
     }
 
-    package override var isPlain: Bool { type(of: self) == EndpointOperation<ResultType>.self }
+    package override var hasNoOverrides: Bool { type(of: self) == EndpointOperation<ResultType>.self }
 
     package override var decodesByItself: Bool {
-        guard isPlain, let endpoint = given?.endpoint else { return false }
+        guard hasNoOverrides, let endpoint = given?.endpoint else { return false }
         return endpoint.read != nil && endpoint.emptyResult == nil
     }
 
@@ -124,7 +124,7 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
     ///   - head: The status and the headers of the response.
     /// - Throws: The error of the closure that decodes the result. The attempt then fails.
     open override func evaluate(result: Data, head: ResponseHead) throws -> ResultType {
-        guard isPlain, let given, let read = given.endpoint.read else {
+        guard hasNoOverrides, let given, let read = given.endpoint.read else {
             return try evaluate(result: result, response: networkAttempts.needResponse(of: head))
         }
         if result.isEmpty, let emptyResult = given.endpoint.emptyResult { return emptyResult() }

@@ -522,7 +522,7 @@ extension NetworkBase {
     /// - Throws: A ``NetworkError`` if the request is not valid, if the transfer fails, or if the rules reject the
     ///   response.
     public func stream<ResultType: Sendable>(_ endpoint: Endpoint<ResultType>) async throws -> ResponseStream {
-        try await session.withPolicy.stream(limited(endpoint.request(at: self)), rules: rules)
+        try await session.followingRedirects.stream(limited(endpoint.request(at: self)), rules: rules)
     }
 
     /// Returns the server-sent events that the service sends in response to a GET request to a path.
@@ -567,7 +567,7 @@ extension NetworkBase {
     public func events<ResultType: Sendable>(
         _ endpoint: Endpoint<ResultType>, silence: Duration? = nil
     ) throws -> ServerSentEvents {
-        ServerSentEvents(limited(try endpoint.request(at: self)), silence: silence, session: session.withPolicy)
+        ServerSentEvents(limited(try endpoint.request(at: self)), silence: silence, session: session.followingRedirects)
     }
 
     /// Returns a request that waits for the rate limit of the base before the session sends it.

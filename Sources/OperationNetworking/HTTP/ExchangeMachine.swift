@@ -28,18 +28,18 @@ package struct ExchangeHoldReasons: OptionSet, Sendable {
 /// The machine does not depend on sessions, caches, receivers or threads.
 ///
 /// ```text
-///          resume            asked           delivers
-/// waiting ───────▶ preparing ──────▶ asking ─────────▶ delivering ──▶ ended
-///                   ▲    ▲            │  │                 ▲  ▲
-///                   │    │     leaves │  │ asksRule        │  │ deliversHead
-///           ended,  │    │            ▼  ▼                 │  │
-///         failsOver │    └──── draining ◀── deciding ──────┘  │
-///                   └───── ended     leaves        └──▶ answering
+///          resume            asked              delivers
+/// waiting ───────▶ preparing ──────▶ awaitingHead ────────▶ delivering ──▶ ended
+///                   ▲    ▲            │  │                     ▲  ▲
+///                   │    │     leaves │  │ asksRule            │  │ deliversHead
+///           ended,  │    │            ▼  ▼                     │  │
+///         failsOver │    └──── draining ◀── deciding ──────────┘  │
+///                   └───── ended     leaves        └──────▶ answering
 ///                                                delivers
 /// ```
 ///
 /// A cached response goes from `preparing` directly to `deciding`, `answering` or `delivering`. A response that arrives
-/// while delivery is paused goes from `asking` to `answering`. `finish` leads from every state to `ended`.
+/// while delivery is paused goes from `awaitingHead` to `answering`. `finish` leads from every state to `ended`.
 ///
 /// Each request and each cache lookup has a number, the step. An event of any other step than the present one changes
 /// nothing.
@@ -50,7 +50,7 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
         /// The next request is being prepared, or the cache is being searched.
         case preparing
         /// The session has a request, and the response headers have not arrived.
-        case asking(Source)
+        case awaitingHead(Source)
         /// A rule of the user is being asked about a response, which is held and may fail in the meantime.
         case deciding(Source, broken: NetworkError?)
         /// The rest of an intermediate response is being read.
@@ -79,7 +79,7 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
 
     var source: Source? {
         switch state {
-        case .asking(let source), .deciding(let source, _), .draining(let source, _, _, _),
+        case .awaitingHead(let source), .deciding(let source, _), .draining(let source, _, _, _),
             .answering(let source, _, _), .delivering(let source, _, _, _):
             source
         case .waiting, .preparing, .ended: nil
@@ -99,7 +99,7 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
         switch state {
         case .waiting: .waiting
         case .answering, .delivering: .receiving
-        case .preparing, .asking, .deciding, .draining, .ended: .awaitingResponse
+        case .preparing, .awaitingHead, .deciding, .draining, .ended: .awaitingResponse
         }
     }
 }
@@ -110,11 +110,11 @@ extension ExchangeMachine {
     package enum Release: Equatable, Sendable {
         /// Make the first request.
         case start
-        /// Bring the task of the session to the wanted state.
-        case settle
+        /// Pass the wanted pause order to the task of the session.
+        case order
         /// Continue reading the body if it is in the cache.
         case read
-        /// Do the same as `settle`, and deliver the kept headers if delivery is not paused.
+        /// Do the same as `order`, and deliver the kept headers if delivery is not paused.
         case answer
     }
 
@@ -135,7 +135,7 @@ extension ExchangeMachine {
 
     private var afterRelease: Release {
         if case .answering = state { return .answer }
-        return source?.isFlight == true ? .settle : .read
+        return source?.isFlight == true ? .order : .read
     }
 
     package mutating func suspend() { isSuspended = true }
@@ -149,7 +149,7 @@ extension ExchangeMachine {
         }
         guard order.isSuspended else { return resume() }
         isSuspended = true
-        return .settle
+        return .order
     }
 
     package mutating func set(_ reason: ExchangeHoldReasons) { holdReasons.insert(reason) }
@@ -172,13 +172,13 @@ extension ExchangeMachine {
     /// Records that the session has a request, and returns `false` if the request is no longer needed.
     package mutating func asked(_ source: Source, _ step: Int) -> Bool {
         guard isPresent(step), case .preparing = state else { return false }
-        state = .asking(source)
+        state = .awaitingHead(source)
         return true
     }
 
     /// Records that response headers arrived, and returns their source, or `nil` if no response is expected.
     package mutating func answered(_ step: Int) -> Source? {
-        guard isPresent(step), case .asking(let source) = state else { return nil }
+        guard isPresent(step), case .awaitingHead(let source) = state else { return nil }
         wasAnswered = true
         return source
     }
@@ -188,7 +188,7 @@ extension ExchangeMachine {
     package mutating func asksRule(_ source: Source, _ step: Int) -> Bool {
         guard isPresent(step) else { return false }
         switch state {
-        case .preparing, .asking: break
+        case .preparing, .awaitingHead: break
         case .waiting, .deciding, .draining, .answering, .delivering, .ended: return false
         }
         state = .deciding(source, broken: nil)
@@ -232,7 +232,7 @@ extension ExchangeMachine {
     ) -> Delivery {
         guard isPresent(step) else { return .drop }
         switch state {
-        case .preparing, .asking: break
+        case .preparing, .awaitingHead: break
         case .deciding(_, let broken):
             if let broken, !mayDeliverHead { return .finish(broken) }
             state = .answering(source, copy, head)
@@ -277,7 +277,7 @@ extension ExchangeMachine {
         guard isPresent(step) else { return .drop }
         var isBroken = false
         switch state {
-        case .preparing, .asking: break
+        case .preparing, .awaitingHead: break
         case .deciding(_, let error): isBroken = error != nil
         case .waiting, .draining, .answering, .delivering, .ended: return .drop
         }
@@ -321,7 +321,7 @@ extension ExchangeMachine {
             state = .deciding(source, broken: Self.deliveredWhileHeld)
             return .ignore
         case .answering: return .tooSoon
-        case .waiting, .preparing, .asking, .deciding, .ended: return .ignore
+        case .waiting, .preparing, .awaitingHead, .deciding, .ended: return .ignore
         }
     }
 
@@ -352,7 +352,7 @@ extension ExchangeMachine {
     package mutating func ended(_ error: NetworkError?, _ step: Int) -> End {
         guard isPresent(step) else { return .ignore }
         switch state {
-        case .asking(let source): return .failed(source)
+        case .awaitingHead(let source): return .failed(source)
         case .draining(_, let next, let copy, _):
             // The rest of the response is not needed, so its error does not matter.
             state = .preparing
@@ -370,7 +370,7 @@ extension ExchangeMachine {
 
     /// Replaces a failed request by a cached response, and returns `false` if the exchange no longer needs it.
     package mutating func failsOver(_ step: Int) -> Bool {
-        guard isPresent(step), case .asking = state else { return false }
+        guard isPresent(step), case .awaitingHead = state else { return false }
         state = .preparing
         return true
     }
@@ -379,7 +379,7 @@ extension ExchangeMachine {
     package func forwards(_ step: Int) -> Bool {
         guard isPresent(step) else { return false }
         switch state {
-        case .asking, .delivering: return true
+        case .awaitingHead, .delivering: return true
         case .waiting, .preparing, .deciding, .draining, .answering, .ended: return false
         }
     }
@@ -431,7 +431,7 @@ extension ExchangeMachine {
         case .ended: return nil
         case .draining(_, _, let present, _), .answering(_, let present, _): copy = present
         case .delivering(_, let present, _, _): (copy, isAnswer) = (present, true)
-        case .waiting, .preparing, .asking, .deciding: break
+        case .waiting, .preparing, .awaitingHead, .deciding: break
         }
         defer { state = .ended }
         return Left(source: source, copy: copy, isAnswer: isAnswer, wasAnswered: wasAnswered)

@@ -123,7 +123,7 @@ extension ExchangeTask {
         }
         withExtendedLifetime(left) {}
         // A task that was never resumed occupies nothing, and its end releases it.
-        if isPresent { return settle() }
+        if isPresent { return passPauseOrder() }
         task.cancel()
         token?.giveBack()
     }

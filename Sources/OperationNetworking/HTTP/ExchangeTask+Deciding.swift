@@ -147,7 +147,7 @@ extension ExchangeTask {
         _ question: @escaping @Sendable (ExchangeTask) async -> Decision
     ) {
         guard state.withLock({ $0.machine.asksRule(source, step) }) else { return discard(source) }
-        settle()
+        passPauseOrder()
         let task = Task { [self] in
             let answer = await question(self)
             carryOut(answer, head, source, step: step)

@@ -18,7 +18,7 @@ extension ExchangeTask {
         case .drop:
             tee?.end(isComplete: false)
             discard(source)
-        case .keep: settle()
+        case .keep: passPauseOrder()
         case .finish(let error):
             tee?.end(isComplete: false)
             finish(error)

@@ -61,12 +61,12 @@ extension ExchangeTask {
 
     func suspend() {
         state.withLock { $0.machine.suspend() }
-        settle()
+        passPauseOrder()
     }
 
     func follow(_ order: PauseOrder) {
         // The caller of an outdated order may rely on the newer one, which another thread may not have passed on yet.
-        if let release = state.withLock({ $0.machine.follow(order) }) { perform(release) } else { settle() }
+        if let release = state.withLock({ $0.machine.follow(order) }) { perform(release) } else { passPauseOrder() }
     }
 
     func hold() { addHoldReason(.receiver) }
@@ -79,7 +79,7 @@ extension ExchangeTask {
 
     func addHoldReason(_ reason: ExchangeHoldReasons) {
         state.withLock { $0.machine.set(reason) }
-        settle()
+        passPauseOrder()
     }
 
     func release(_ reason: ExchangeHoldReasons) { perform(state.withLock { $0.machine.release(reason) }) }
@@ -87,12 +87,12 @@ extension ExchangeTask {
     func perform(_ release: ExchangeMachine<ResponseSource, NextStep, CacheTee>.Release) {
         switch release {
         case .start: begin()
-        case .settle: settle()
+        case .order: passPauseOrder()
         case .read:
             takePostponedTurn()
             pump()
         case .answer:
-            settle()
+            passPauseOrder()
             // The thread that ended the pause may hold a lock that the receiver takes, or be inside a call of the
             // receiver.
             session.deliverLater { self.deliverKeptHead() }
@@ -111,7 +111,7 @@ extension ExchangeTask {
     /// Passes the wanted pause order to the present task of the session.
     ///
     /// Two threads may do so in the wrong order. The number of the order tells the task which one is newer.
-    func settle() {
+    func passPauseOrder() {
         guard let (source, order) = state.withLock({ $0.machine.wanted }) else { return }
         source.orderTarget?.pass(order)
     }
@@ -207,7 +207,7 @@ extension ExchangeTask {
             }
             go(next)
         case .drain:
-            settle()
+            passPauseOrder()
             if Self.announcedLength(of: head, to: source.prepared.hop) > Int64(Self.drainLimit) {
                 source.task?.cancel()
             } else {
@@ -322,7 +322,7 @@ package protocol HopWatcher: AnyObject, Sendable {
 /// Exchanges search for this class and not for a protocol, because a cast to a protocol takes longer.
 package final class HopObserverReceiver: NetworkReceiver {
     /// The maximum length of a chain, because a receiver may name itself as the next one.
-    private static let longestRow = 16
+    private static let longestChain = 16
 
     private let watcher: any HopWatcher
 
@@ -335,9 +335,9 @@ package final class HopObserverReceiver: NetworkReceiver {
     /// Returns the observer at the end of the chain that begins with a receiver, or `nil` if there is none.
     package static func watcher(behind receiver: any NetworkReceiver) -> (any HopWatcher)? {
         var next = receiver.nextReceiver
-        for _ in 0..<longestRow {
+        for _ in 0..<longestChain {
             guard let present = next else { return nil }
-            if let post = present as? HopObserverReceiver { return post.watcher }
+            if let observer = present as? HopObserverReceiver { return observer.watcher }
             next = present.nextReceiver
         }
         return nil

@@ -46,7 +46,7 @@ extension AnyNetworkOperation {
     /// The value is `nil` until the operation has its outcome. If you know the type of the operation, read `outcome`
     /// instead.
     public var anyOutcome: OperationOutcome<any Sendable, NetworkError>? {
-        (self as? any AttemptHost)?.outcomeOfAnyType
+        (self as? any AttemptOwner)?.outcomeOfAnyType
     }
 
     /// The error with which the operation failed, or `nil` if the operation did not fail.
@@ -60,7 +60,7 @@ extension AnyNetworkOperation {
     /// incomplete or if the operation does not keep the body in memory. The value is also `nil` if the operation did
     /// not accept the status code or the content type. In this case, the error's ``NetworkError/bodyPrefix`` contains
     /// the first bytes of the body.
-    public var receivedData: Data? { (self as? any AttemptHost)?.anyTaskResult as? Data }
+    public var receivedData: Data? { (self as? any AttemptOwner)?.anyTaskResult as? Data }
 
     /// The request that the current or last attempt passed to the session.
     ///
@@ -134,10 +134,10 @@ extension AnyNetworkOperation {
     public var delegate: (any NetworkOperationDelegate)? {
         get { networkAttempts.reporter.listeners { $0.delegate } }
         set {
-            let host = self as? any AttemptHost
-            networkAttempts.reporter.set(\.operation, host)
+            let owner = self as? any AttemptOwner
+            networkAttempts.reporter.set(\.operation, owner)
             networkAttempts.reporter.set(delegate: newValue)
-            host?.notifyDelegateOfEnd()
+            owner?.notifyDelegateOfEnd()
         }
     }
 }
@@ -325,18 +325,18 @@ extension AnyNetworkOperation {
     @MainActor public var mainActorDelegate: (any MainActorNetworkOperationDelegate)? {
         get { networkAttempts.reporter.mainActorCallbacks?.delegate }
         set {
-            guard let host = self as? any AttemptHost else { return }
-            networkAttempts.reporter.mainActorCallbacks(of: host).delegate = newValue
-            if newValue != nil { host.notifyDelegateOfEnd() }
+            guard let owner = self as? any AttemptOwner else { return }
+            networkAttempts.reporter.mainActorCallbacks(of: owner).delegate = newValue
+            if newValue != nil { owner.notifyDelegateOfEnd() }
         }
     }
 
     @discardableResult
     func addOnMainActor(_ callback: @escaping MainActorCallbacks.Callback) -> Self {
-        if let host = self as? any AttemptHost {
-            networkAttempts.reporter.mainActorCallbacks(of: host).add(callback)
+        if let owner = self as? any AttemptOwner {
+            networkAttempts.reporter.mainActorCallbacks(of: owner).add(callback)
             // After the end, this call releases the closure.
-            host.notifyDelegateOfEnd()
+            owner.notifyDelegateOfEnd()
         }
         return self
     }

@@ -40,12 +40,12 @@ public final class DefaultNetworkSession: NetworkSession {
 
     /// The session that replaces both default sessions, if one was set.
     private static let chosen = Locked<(any NetworkSession)?>(nil)
-    private let platform: any NetworkSession
+    private let builtIn: any NetworkSession
 
     private init(cookies: CookieJar?) {
         var configuration = ExchangeConfiguration()
         configuration.cookies = cookies
-        platform = ExchangeSession(over: Self.platformTransport, configuration: configuration)
+        builtIn = ExchangeSession(over: Self.platformTransport, configuration: configuration)
     }
 
     /// The session that replaces both default sessions, or the built-in session if you have not set another session.
@@ -57,7 +57,7 @@ public final class DefaultNetworkSession: NetworkSession {
     /// forever. Use ``platformTransport`` as its transport instead. If you set an ``ExchangeSession`` whose transport
     /// is a `DefaultNetworkSession`, OperationKit replaces the transport with ``platformTransport``.
     public var session: (any NetworkSession)? {
-        get { Self.chosen.withLock { $0 ?? platform } }
+        get { Self.chosen.withLock { $0 ?? builtIn } }
         set {
             var session = newValue.flatMap(withoutCycle)
             Self.chosen.withLock { swap(&$0, &session) }
@@ -74,14 +74,14 @@ public final class DefaultNetworkSession: NetworkSession {
 
     /// Creates a task that sends a request with the current ``session``.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-        (session ?? platform).makeTask(with: request, receiver: receiver)
+        (session ?? builtIn).makeTask(with: request, receiver: receiver)
     }
 
     /// Whether the current ``session`` ``NetworkSession/startsTasksBriefly``.
     ///
     /// The value is read under the lock. A reference that is held longer could be the last one, and would free a
     /// user's session here.
-    var isBrief: Bool { Self.chosen.withLock { ($0 ?? platform).startsTasksBriefly } }
+    var isBrief: Bool { Self.chosen.withLock { ($0 ?? builtIn).startsTasksBriefly } }
 
     private static func makeTransport() -> any NetworkSession {
         #if OPERATIONKIT_LIBCURL
@@ -181,7 +181,7 @@ final class BoundSession: NetworkSession {
 
 extension NetworkSession {
     /// The session itself, or an ``ExchangeSession`` over a `URLSession`, which is expected to follow redirects.
-    var withPolicy: any NetworkSession { self is URLSession ? ExchangeSession(over: self) : self }
+    var followingRedirects: any NetworkSession { self is URLSession ? ExchangeSession(over: self) : self }
 
     /// Creates a task that delivers its response to a network operation.
     ///

@@ -103,7 +103,7 @@ final class MainActorCallbacks: NetworkOperationDelegate {
     }
 }
 
-extension AttemptHost {
+extension AttemptOwner {
     /// Notifies the handler and the delegate on the callback queue, and the main actor callbacks on the main queue.
     ///
     /// - Parameter isTooLate: A closure that is called on each queue. If it returns `true`, the notification is

@@ -27,9 +27,9 @@ import Foundation
 open class NetworkDataOperation<ResultType: Sendable>: NetworkOperation<Data, ResultType>, @unchecked Sendable {
     // Sendable: it adds no state.
 
-    package override var isPlain: Bool { type(of: self) == NetworkDataOperation<ResultType>.self }
+    package override var hasNoOverrides: Bool { type(of: self) == NetworkDataOperation<ResultType>.self }
 
-    package override var isBrief: Bool { isPlain && operationSession.startsTasksBriefly }
+    package override var isBrief: Bool { hasNoOverrides && operationSession.startsTasksBriefly }
 
     /// Returns a collector that keeps the response body in memory.
     ///

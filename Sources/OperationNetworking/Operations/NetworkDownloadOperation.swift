@@ -56,8 +56,8 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
 
     private let saving = Locked(Saving())
 
-    package override var isPlain: Bool { type(of: self) == NetworkDownloadOperation<ResultType>.self }
-    package override var isBrief: Bool { isPlain && operationSession.startsTasksBriefly }
+    package override var hasNoOverrides: Bool { type(of: self) == NetworkDownloadOperation<ResultType>.self }
+    package override var isBrief: Bool { hasNoOverrides && operationSession.startsTasksBriefly }
 
     /// The directory in which the operation creates its temporary file.
     ///
@@ -117,7 +117,7 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         let place = isTemporary ? .temporary(in: temporaryFolder) : destination
         let (rules, clock) = (responseRules, clock)
         let keptBytes = max(rules.keptErrorBytes, DownloadWork.usualKeptBytes)
-        return SavingSession(over: session.withPolicy) { [weak self] request in
+        return SavingSession(over: session.followingRedirects) { [weak self] request in
             let accepted = request.headers.values("Accept")
             let make = {
                 Download(to: place, options: options, clock: clock, keptBytes: keptBytes) { head in

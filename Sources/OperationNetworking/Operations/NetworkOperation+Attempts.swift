@@ -9,8 +9,8 @@ import OperationCore
 #endif
 
 // The part of the operation that the attempts call.
-extension NetworkOperation: AttemptHost {
-    package var adaptsRequests: Bool { !isPlain }
+extension NetworkOperation: AttemptOwner {
+    package var adaptsRequests: Bool { !hasNoOverrides }
 
     package func requestOfAttempt() throws -> NetworkRequest {
         try BodyWait.within(self, isHook: true) { try makeRequestOfAttempt() }
@@ -26,7 +26,7 @@ extension NetworkOperation: AttemptHost {
             request = try service.completed(request)
         }
         if let options { request = try request.with(options) }
-        if isPlain { return request }
+        if hasNoOverrides { return request }
         let foundation = try prepareRequest(request.foundation)
         let changed = try request.changed(to: foundation)
         settings.release { exchange(&$0.prepared, with: (foundation, changed)) }
@@ -45,7 +45,7 @@ extension NetworkOperation: AttemptHost {
     package func makeTask(_ request: NetworkRequest, _ receiver: AttemptReceiver) throws -> any NetworkTask {
         try prepareAttempt()
         let session = attemptSession(over: operationSession)
-        if isPlain { return session.withPolicy.makeTask(with: request, receiver: receiver) }
+        if hasNoOverrides { return session.followingRedirects.makeTask(with: request, receiver: receiver) }
         return try BodyWait.within(self, isHook: true) { try makeTask(request, receiver, session) }
     }
 
@@ -61,7 +61,7 @@ extension NetworkOperation: AttemptHost {
             }
             return FoundationTask(task)
         }
-        let bound = BoundSession(session.withPolicy, receiver)
+        let bound = BoundSession(session.followingRedirects, receiver)
         return try TaskCreation().run(receiver, { attemptSession(over: $0) }) {
             try createTask(with: request, using: bound)
         }

@@ -420,7 +420,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// - Throws: Any error. The attempt then fails.
     open func evaluate(result: TaskResult, head: ResponseHead) throws -> ResultType {
         // Creating a Foundation response takes longer than decoding a small body.
-        if evaluator == nil, isPlain { return try makeResult(of: result, head) }
+        if evaluator == nil, hasNoOverrides { return try makeResult(of: result, head) }
         return try evaluate(result: result, response: networkAttempts.needResponse(of: head))
     }
 
@@ -627,11 +627,13 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// Whether an attempt begins within a moment, without any code of the user.
     package var isBrief: Bool { false }
     /// Whether the operation's class is one of this package's own classes, without overridden hooks.
-    package var isPlain: Bool { false }
+    package var hasNoOverrides: Bool { false }
     /// Whether the package itself decodes the result.
     package var decodesByItself: Bool { false }
     /// Whether it is certain that only an evaluator or the types create the result.
-    var makesResultByEvaluator: Bool { isPlain || type(of: self) == NetworkOperation<TaskResult, ResultType>.self }
+    var makesResultByEvaluator: Bool {
+        hasNoOverrides || type(of: self) == NetworkOperation<TaskResult, ResultType>.self
+    }
     /// The service to which the operation belongs.
     final var service: NetworkOperationOptions.Service? {
         hasService.load(ordering: .acquiring) ? settings.withLock { $0.service } : nil

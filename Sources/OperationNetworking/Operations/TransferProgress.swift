@@ -82,7 +82,7 @@ final class ProgressReporter: Sendable {
         var hasDelegate = false
         // Sendable: like the delegate. The reference is formed long before the operation can be freed, and is nil once
         // `deinit` begins.
-        nonisolated(unsafe) weak var operation: (any AttemptHost)?
+        nonisolated(unsafe) weak var operation: (any AttemptOwner)?
         var isDelegateNotifiedOfEnd = false
         var pacing = ProgressPacing()
 
@@ -188,7 +188,7 @@ final class ProgressReporter: Sendable {
     var mainActorCallbacks: MainActorCallbacks? { state.withLock { $0.main?.callbacks } }
 
     /// Returns the callbacks of the main actor, and creates them if necessary.
-    func mainActorCallbacks(of operation: any AttemptHost) -> MainActorCallbacks {
+    func mainActorCallbacks(of operation: any AttemptOwner) -> MainActorCallbacks {
         set(\.operation, operation)
         let new = MainActorCallbacks()
         return state.withLock { state in
@@ -224,7 +224,7 @@ final class ProgressReporter: Sendable {
 
     /// Returns the listeners to notify of the end, and each delegate only once.
     func takeListenersOfEnd() -> (
-        operation: any AttemptHost, delegate: (any NetworkOperationDelegate)?, callbacks: MainActorCallbacks?
+        operation: any AttemptOwner, delegate: (any NetworkOperationDelegate)?, callbacks: MainActorCallbacks?
     )? {
         // These may be the last references, so they are released after the lock.
         let (delegate, callbacks, operation) = state.withLock { state in

@@ -227,15 +227,15 @@ final class PauseGate: AttemptPolicy, @unchecked Sendable {
         self.pauses = pauses
     }
 
-    override func pass(_ request: NetworkRequest, for host: any AttemptHost) -> NetworkRequest? { nil }
+    override func pass(_ request: NetworkRequest, for owner: any AttemptOwner) -> NetworkRequest? { nil }
 
-    override func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping GateAnswer) {
+    override func clear(_ request: NetworkRequest, for owner: any AttemptOwner, _ answer: @escaping GateAnswer) {
         let hasWaited = state.withLock { exchange(&$0.hasWaited, with: false) }
         state.withLock { $0.origin = request.origin }
         guard let left = pauses.left(for: request.origin, hasWaited: hasWaited) else { return answer(.go(request)) }
         // Many operations may wait for a refresh, so a refresh that would take long fails immediately.
-        guard pauses.meanwhile == .wait, left <= Self.longestOfRefresh || !host.networkAttempts.isForRefresh,
-            mayWait(left, host)
+        guard pauses.meanwhile == .wait, left <= Self.longestOfRefresh || !owner.networkAttempts.isForRefresh,
+            mayWait(left, owner)
         else {
             return answer(.refuse(.originPaused(left, request.origin)))
         }
@@ -256,14 +256,14 @@ final class PauseGate: AttemptPolicy, @unchecked Sendable {
     }
 
     /// Returns whether the attempt can wait, within its total waiting time and the deadline of the operation.
-    private func mayWait(_ left: Duration, _ host: any AttemptHost) -> Bool {
-        let (now, attempt) = (pauses.clock.now, host.attemptCount)
+    private func mayWait(_ left: Duration, _ owner: any AttemptOwner) -> Bool {
+        let (now, attempt) = (pauses.clock.now, owner.attemptCount)
         let began = state.withLock { state in
             if state.began?.attempt != attempt { state.began = (attempt, now) }
             return state.began?.at ?? now
         }
         if began.duration(to: now) + left > pauses.longest { return false }
-        return host.timeLeft(at: host.clock.now).map { left < $0 } ?? true
+        return owner.timeLeft(at: owner.clock.now).map { left < $0 } ?? true
     }
 
     override func forget() { wait.end() }

@@ -40,7 +40,7 @@ final class RetryAgent: AttemptPolicy, @unchecked Sendable {
 
     override var attemptTimeout: Duration? { state.withLock { $0.retry.attemptTimeout } }
 
-    override func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError? {
+    override func begins(_ number: Int, _ request: NetworkRequest, of owner: any AttemptOwner) -> NetworkError? {
         guard number > 1 else {
             state.withLock { $0.retry.budget }?.earn(for: request.origin)
             return nil
@@ -48,7 +48,7 @@ final class RetryAgent: AttemptPolicy, @unchecked Sendable {
         let retry = retry
         let isAgain = state.withLock { $0.failure != nil }
         // The preparation may have taken long.
-        if isAgain, let window = retry.policy.window, host.networkAttempts.elapsed(at: host.clock.now) > window {
+        if isAgain, let window = retry.policy.window, owner.networkAttempts.elapsed(at: owner.clock.now) > window {
             state.withLock { $0.isTooLate = true }
             return NetworkError(
                 code: .timedOut, phase: .waiting,
@@ -81,22 +81,22 @@ final class RetryAgent: AttemptPolicy, @unchecked Sendable {
         return false
     }
 
-    override func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping PolicyAnswer) {
+    override func decide(_ report: AttemptReport, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
         let attempt = FailedAttempt(report)
         // A task of another kind of session reports its headers only at its end.
         if let head = report.head, let request = report.request { _ = refuses(head, of: request, report.number) }
         let (rule, failure) = state.withLock { ($0.retry.policy.decide, $0.isTooLate ? $0.failure : nil) }
         if let failure {
-            return answer(end(attempt, failure, for: host))
+            return answer(end(attempt, failure, for: owner))
         }
         guard let rule, !attempt.error.isFinal else {
-            return answer(conclude(attempt, .asPolicySays, for: host))
+            return answer(conclude(attempt, .asPolicySays, for: owner))
         }
         // The attempts keep the operation alive until it ends, and its end also cancels this task.
-        let question = Task { [weak host] in
+        let question = Task { [weak owner] in
             let ruleAnswer = await rule(attempt)
-            guard let host, !Task.isCancelled else { return }
-            answer(conclude(attempt, ruleAnswer, for: host))
+            guard let owner, !Task.isCancelled else { return }
+            answer(conclude(attempt, ruleAnswer, for: owner))
         }
         let isForgotten = state.withLock { state in
             // The closure may already have answered, and the next attempt may already have failed.
@@ -106,12 +106,12 @@ final class RetryAgent: AttemptPolicy, @unchecked Sendable {
         if isForgotten { question.cancel() }
     }
 
-    private func conclude(_ attempt: FailedAttempt, _ ruleAnswer: RetryAnswer, for host: any AttemptHost)
+    private func conclude(_ attempt: FailedAttempt, _ ruleAnswer: RetryAnswer, for owner: any AttemptOwner)
         -> AttemptPolicyDecision
     {
-        let (retry, now) = (retry, host.clock.now)
+        let (retry, now) = (retry, owner.clock.now)
         let moment = RetryMachine.Moment(
-            elapsed: host.networkAttempts.elapsed(at: now), left: host.timeLeft(at: now), chance: retry.chance())
+            elapsed: owner.networkAttempts.elapsed(at: now), left: owner.timeLeft(at: now), chance: retry.chance())
         var evaluation = state.withLock { $0.machine.evaluate(attempt, ruleAnswer, of: retry, moment) }
         giveBack()
         let origin = attempt.request?.origin
@@ -127,7 +127,7 @@ final class RetryAgent: AttemptPolicy, @unchecked Sendable {
         }
         if isForgotten { giveBack() }
         let event = RetryEvent(attempt, evaluation, moment, of: retry)
-        host.report(event)
+        owner.report(event)
         guard let pause = evaluation.pause else {
             let error = Self.error(attempt.error, evaluation.reason)
             return AttemptPolicyDecision(.fail, note: "\(event)", error: error, reason: evaluation.reason)
@@ -136,15 +136,15 @@ final class RetryAgent: AttemptPolicy, @unchecked Sendable {
     }
 
     /// Fails the operation with its earlier error, because the window ended before the next attempt could begin.
-    private func end(_ attempt: FailedAttempt, _ failure: NetworkError, for host: any AttemptHost)
+    private func end(_ attempt: FailedAttempt, _ failure: NetworkError, for owner: any AttemptOwner)
         -> AttemptPolicyDecision
     {
         giveBack()
-        let now = host.clock.now
+        let now = owner.clock.now
         let moment = RetryMachine.Moment(
-            elapsed: host.networkAttempts.elapsed(at: now), left: host.timeLeft(at: now), chance: 0)
+            elapsed: owner.networkAttempts.elapsed(at: now), left: owner.timeLeft(at: now), chance: 0)
         let event = RetryEvent(attempt, .init(pause: nil, reason: .windowOver, rule: nil), moment, of: retry)
-        host.report(event)
+        owner.report(event)
         let error = Self.error(failure, .windowOver)
         return AttemptPolicyDecision(.fail, note: "\(event)", error: error, reason: .windowOver)
     }
@@ -186,7 +186,7 @@ final class RetryAgent: AttemptPolicy, @unchecked Sendable {
     }
 }
 
-extension AttemptHost {
+extension AttemptOwner {
     /// Notifies the handler and the delegates of a decision, unless the operation is canceled first.
     fileprivate func report(_ event: RetryEvent) {
         var call: (@Sendable () -> Void)?

@@ -17,7 +17,7 @@ extension AttemptWorld {
         let action = actors[index].action
         actors[index].action = .none
         switch action {
-        case .none, .settleTask: break
+        case .none, .resumeOrSuspendTask: break
         case .prepare:
             if !actors[index].hasPlace { faults.append("\(index) works without a place") }
             let fails = generator.chance(1, in: 30)

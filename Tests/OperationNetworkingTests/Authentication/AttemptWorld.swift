@@ -11,7 +11,7 @@ import OperationTestKit
 /// participant, for example a network that comes and goes, add its state to the world and its events to
 /// `possibilities`.
 struct AttemptWorld {
-    typealias Realm = PostponementMachine<Int, Int>
+    typealias Realm = RefreshMachine<Int, Int>
 
     struct Actor {
         var machine = AttemptMachine()
@@ -132,7 +132,7 @@ struct AttemptWorld {
             actors[index].wasSuspended = true
         case .resume(let index):
             let action = actors[index].machine.resume()
-            if action != .none, action != .settleTask { actors[index].action = action }
+            if action != .none, action != .resumeOrSuspendTask { actors[index].action = action }
         case .refreshEnds(let number): refreshEnds(number)
         case .timeout(let number):
             // The refresh is asked to stop.

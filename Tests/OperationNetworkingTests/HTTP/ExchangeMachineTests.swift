@@ -20,7 +20,7 @@ private typealias Machine = ExchangeMachine<Origin, String, Int>
 
 /// A state of the machine, and the calls that lead to it.
 private enum Place: String, CaseIterable {
-    case waiting, preparing, asking, deciding, broken, draining, answering, delivering, reading, ended
+    case waiting, preparing, awaitingHead, deciding, broken, draining, answering, delivering, reading, ended
 
     /// A machine in this state.
     ///
@@ -32,7 +32,7 @@ private enum Place: String, CaseIterable {
         _ = machine.advance()
         if ![.waiting, .preparing, .reading, .ended].contains(self) { _ = machine.asked(.flight, 1) }
         switch self {
-        case .waiting, .preparing, .asking: break
+        case .waiting, .preparing, .awaitingHead: break
         case .deciding: _ = machine.asksRule(.flight, 1)
         case .broken:
             _ = machine.asksRule(.flight, 1)
@@ -116,15 +116,15 @@ private func expect(_ isTrue: Bool, location: SourceLocation = #_sourceLocation)
 struct ExchangeMachineTests {
     /// The result of each event in each state: the action, and the new state if it changes.
     private static let table: [String: [String]] = [
-        // waiting, preparing, asking, deciding, broken, draining, answering, delivering, reading, ended
+        // waiting, preparing, awaitingHead, deciding, broken, draining, answering, delivering, reading, ended
         "resume": [
-            "start > preparing", "read", "settle", "settle", "settle", "settle", "answer", "settle", "read", "read",
+            "start > preparing", "read", "order", "order", "order", "order", "answer", "order", "read", "read",
         ],
         "release": [
-            "read", "read", "settle", "settle", "settle", "settle", "answer", "settle", "read", "read",
+            "read", "read", "order", "order", "order", "order", "answer", "order", "read", "read",
         ],
         "advance": ["1", "2", "2", "2", "2", "2", "2", "2", "2", "-"],
-        "asked": ["-", "yes > asking", "-", "-", "-", "-", "-", "-", "-", "-"],
+        "asked": ["-", "yes > awaitingHead", "-", "-", "-", "-", "-", "-", "-", "-"],
         "answered": ["-", "-", "flight", "-", "-", "-", "-", "-", "-", "-"],
         "asksRule": ["-", "yes > deciding", "yes > deciding", "-", "-", "-", "-", "-", "-", "-"],
         "delivers": [
@@ -203,12 +203,12 @@ struct ExchangeMachineTests {
         machine.set(.receiver)
         machine.set(.cache)
         expect(wanted() == [false, true])
-        expect(machine.release(.cache) == .settle)
+        expect(machine.release(.cache) == .order)
         expect(wanted() == [false, true])
         machine.suspend()
-        expect(machine.release(.receiver) == .settle)
+        expect(machine.release(.receiver) == .order)
         expect(wanted() == [true, false])
-        expect(machine.resume() == .settle)
+        expect(machine.resume() == .order)
         expect(wanted() == [false, false])
         expect(Place.reading.machine.wanted == nil && Place.preparing.machine.wanted == nil)
     }
@@ -225,7 +225,7 @@ struct ExchangeMachineTests {
         }
         #expect(Set(numbers).count == 5 && numbers == numbers.sorted())
         // The task of a later request also receives every order.
-        let started = try #require(Place.asking.machine.wanted)
+        let started = try #require(Place.awaitingHead.machine.wanted)
         #expect(started.order.number > 0 && !started.order.isSuspended)
     }
 
@@ -234,15 +234,15 @@ struct ExchangeMachineTests {
             PauseOrder(number: number, isSuspended: isSuspended, isHeld: isHeld)
         }
         var machine = Machine()
-        expect(machine.follow(order(2, isSuspended: true)) == .settle)
+        expect(machine.follow(order(2, isSuspended: true)) == .order)
         expect(machine.follow(order(1, isSuspended: false)) == nil)
         expect(machine.follow(order(3, isSuspended: false)) == .start)
         machine = Place.delivering.machine
         machine.set(.receiver)
-        expect(machine.follow(order(1, isSuspended: false)) == .settle && machine.wanted?.order.isHeld == true)
-        expect(machine.follow(order(2, isSuspended: false, isHeld: false)) == .settle)
+        expect(machine.follow(order(1, isSuspended: false)) == .order && machine.wanted?.order.isHeld == true)
+        expect(machine.follow(order(2, isSuspended: false, isHeld: false)) == .order)
         expect(machine.wanted?.order.isHeld == false)
-        expect(machine.follow(order(3, isSuspended: true, isHeld: true)) == .settle)
+        expect(machine.follow(order(3, isSuspended: true, isHeld: true)) == .order)
         expect(machine.wanted?.order.isSuspended == true && machine.wanted?.order.isHeld == true)
     }
 
@@ -254,7 +254,7 @@ struct ExchangeMachineTests {
         expect(describe(machine.delivers(.flight, head, nil, 1)) == "tell kept")
         expect(machine.wanted?.order.isHeld == true && machine.headWasDelivered() == nil)
         expect(machine.deliversHead() != nil && machine.wanted?.order.isHeld == true)
-        expect(machine.headWasDelivered() == .settle && machine.headWasDelivered() == nil)
+        expect(machine.headWasDelivered() == .order && machine.headWasDelivered() == nil)
         expect(machine.wanted?.order.isHeld == false)
         _ = other.leaves(.flight, for: "x", nil, 1)
         expect(other.wanted?.order.isHeld == false)
@@ -275,7 +275,7 @@ struct ExchangeMachineTests {
                 if source == .flight { expect(machine.wanted?.order.isHeld == true) }
                 expect(machine.deliversHead() != nil && machine.deliversHead() == nil)
                 expect(machine.startsReading() == nil)
-                expect(machine.headWasDelivered() == (source == .flight ? .settle : .read))
+                expect(machine.headWasDelivered() == (source == .flight ? .order : .read))
                 expect((machine.startsReading() != nil) == (source != .flight))
             }
         }
@@ -327,7 +327,7 @@ struct ExchangeMachineTests {
     }
 
     @Test func `upload progress never decreases, even across several requests`() {
-        var machine = Place.asking.machine
+        var machine = Place.awaitingHead.machine
         expect(machine.sent(5, 1))
         expect(!machine.sent(5, 1) && !machine.sent(3, 1))
         expect(machine.answered(1) == .flight)

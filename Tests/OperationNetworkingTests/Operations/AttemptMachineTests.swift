@@ -65,7 +65,7 @@ struct AttemptMachineTests {
             "held": [.clearing: (.holding, .rest(Self.reason)), .holding: (.holding, .rest(Self.reason))],
             "released": [.clearing: (.returning, .takeSlot), .holding: (.returning, .takeSlot)],
             "refused": [.clearing: (.deciding, .decide), .holding: (.deciding, .decide)],
-            "created": [.creating: (.transferring, .settleTask)],
+            "created": [.creating: (.transferring, .resumeOrSuspendTask)],
             "transferred": [.creating: (.evaluating, .evaluate), .transferring: (.evaluating, .evaluate)],
             "evaluated": [.evaluating: (.concluding, .conclude)],
             "failed": [
@@ -118,7 +118,7 @@ struct AttemptMachineTests {
                 #expect(machine.phase == free.phase)
                 let resumed = machine.resume()
                 let isSettling = phase == .transferring && wanted == .none
-                #expect(resumed == (isSettling ? .settleTask : wanted), "\(name) at \(phase)")
+                #expect(resumed == (isSettling ? .resumeOrSuspendTask : wanted), "\(name) at \(phase)")
                 let again = machine.resume()
                 #expect(machine.phase == .transferring || again == .none)
             }
@@ -139,10 +139,10 @@ struct AttemptMachineTests {
         let got1 = machine.suspend()
         #expect(got1 == .none)
         let got2 = machine.created(1)
-        #expect(got2 == .settleTask)
+        #expect(got2 == .resumeOrSuspendTask)
         #expect(machine.isSuspended)
         let got3 = machine.resume()
-        #expect(got3 == .settleTask)
+        #expect(got3 == .resumeOrSuspendTask)
     }
 
     @Test func `the last order to suspend or resume has the highest number`() {

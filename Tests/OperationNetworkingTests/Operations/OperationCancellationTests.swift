@@ -238,7 +238,7 @@ private final class Telling: AttemptPolicy, @unchecked Sendable {
 
     init(_ policy: Again) { self.policy = policy }
 
-    override func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping PolicyAnswer) {
+    override func decide(_ report: AttemptReport, for host: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
         policy.decide(report, for: host, answer)
         wasAsked.open()
     }

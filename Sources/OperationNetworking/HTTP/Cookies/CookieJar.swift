@@ -24,7 +24,7 @@ import OperationCore
 /// which have no expiration date.
 public final class CookieJar: Sendable {
     private struct State {
-        var store: CookieStore
+        var store: CookieMachine
         var saving = SaveTurn()
     }
 
@@ -74,7 +74,7 @@ public final class CookieJar: Sendable {
         storage: (any CookieStorage)?, limits: CookieLimits = CookieLimits(), suffixes: PublicSuffixRule = .builtIn,
         now: @escaping @Sendable () -> Date
     ) throws {
-        var store = CookieStore(limits: limits, suffixes: suffixes)
+        var store = CookieMachine(limits: limits, suffixes: suffixes)
         let moment = now()
         for cookie in try storage?.load() ?? [] { store.put(cookie, now: moment) }
         state = Locked(State(store: store))
@@ -87,7 +87,7 @@ public final class CookieJar: Sendable {
         limits: CookieLimits = CookieLimits(), suffixes: PublicSuffixRule = .builtIn,
         now: @escaping @Sendable () -> Date
     ) {
-        state = Locked(State(store: CookieStore(limits: limits, suffixes: suffixes)))
+        state = Locked(State(store: CookieMachine(limits: limits, suffixes: suffixes)))
         storage = nil
         (self.limits, self.suffixes) = (limits, suffixes)
         self.now = now
@@ -109,7 +109,7 @@ public final class CookieJar: Sendable {
         guard !fields.isEmpty, let address = WebAddress(url) else { return }
         let moment = now()
         // The rule belongs to the user, so it must not be called under the lock.
-        let offers = CookieStore.offers(fields, limits: limits, suffixes: suffixes, now: moment)
+        let offers = CookieMachine.offers(fields, limits: limits, suffixes: suffixes, now: moment)
         change { $0.receive(offers, from: address, now: moment) }
     }
 
@@ -167,7 +167,7 @@ public final class CookieJar: Sendable {
         }
     }
 
-    private func change(_ body: (inout CookieStore) -> Bool) {
+    private func change(_ body: (inout CookieMachine) -> Bool) {
         let mustSchedule = state.withLock { state in
             guard body(&state.store), storage != nil else { return false }
             return state.saving.recordChange()
@@ -206,87 +206,6 @@ private struct CookieIdentity: Hashable {
         path = cookie.path
         isHostOnly = cookie.isHostOnly
     }
-}
-
-/// The rules that match cookies to requests (RFC 6265bis, sections 5.1.3 and 5.1.4).
-package enum CookieMatching {
-    /// Returns whether a host is equal to a domain or belongs to it.
-    package static func isHost(_ host: String, in domain: String) -> Bool {
-        if host == domain { return true }
-        return !domain.isEmpty && host.hasSuffix("." + domain) && !HostName.isAddress(host)
-    }
-
-    /// Returns whether a path is equal to another path or lies under it.
-    package static func isPath(_ path: String, under prefix: String) -> Bool {
-        guard path.utf8.starts(with: prefix.utf8) else { return false }
-        return path.utf8.count == prefix.utf8.count || prefix.utf8.last == UInt8(ascii: "/")
-            || path.utf8.dropFirst(prefix.utf8.count).first == UInt8(ascii: "/")
-    }
-
-    /// Returns the default path of a cookie, which is derived from the path of the request.
-    package static func defaultPath(of path: String) -> String {
-        guard path.hasPrefix("/"), let last = path.utf8.lastIndex(of: UInt8(ascii: "/")), last != path.startIndex else {
-            return "/"
-        }
-        return String(path[..<last])
-    }
-
-    /// Returns a host and the domains to which it belongs.
-    package static func domains(of host: String) -> [String] {
-        guard !HostName.isAddress(host) else { return [host] }
-        var domains = [host]
-        var rest = host[...]
-        while let dot = rest.firstIndex(of: ".") {
-            rest = rest[rest.index(after: dot)...]
-            if !rest.isEmpty { domains.append(String(rest)) }
-        }
-        return domains
-    }
-}
-
-/// A rule that identifies public suffixes, which are domains such as `co.uk` whose subdomains have different owners.
-package struct PublicSuffixRule: Sendable {
-    private let rule: @Sendable (String) -> Bool
-
-    /// Creates a rule that calls a closure to identify public suffixes.
-    ///
-    /// - Parameter isPublicSuffix: A closure that returns whether a domain is a public suffix. The domain is in
-    ///   lowercase and does not begin with a dot. A jar can call the closure on any thread.
-    package init(_ isPublicSuffix: @escaping @Sendable (String) -> Bool) {
-        rule = isPublicSuffix
-    }
-
-    /// The built-in rule, which contains only common public suffixes.
-    package static let builtIn = PublicSuffixRule { domain in
-        let labels = domain.split(separator: ".", omittingEmptySubsequences: false)
-        guard labels.count > 1 else { return true }
-        if services.contains(domain) { return true }
-        return labels.count == 2 && labels[1].utf8.count == 2 && registries.contains(String(labels[0]))
-    }
-
-    /// A rule without public suffixes, for example for programs that use only your own servers.
-    package static let none = PublicSuffixRule { _ in false }
-
-    /// Returns a Boolean value that indicates whether a domain is a public suffix.
-    ///
-    /// A server cannot set a cookie for all hosts in a public suffix.
-    ///
-    /// - Parameter domain: The domain, in lowercase.
-    package func isPublicSuffix(_ domain: String) -> Bool { rule(domain) }
-
-    private static let registries: Set<String> = [
-        "ac", "asso", "biz", "co", "com", "ed", "edu", "firm", "gen", "go", "gob", "gouv", "gov", "govt", "gv", "id",
-        "in", "ind", "info", "int", "ltd", "me", "mil", "mod", "name", "ne", "net", "nhs", "nic", "nom", "or", "org",
-        "plc", "police", "presse", "pro", "res", "sch", "school", "tm", "web",
-    ]
-
-    private static let services: Set<String> = [
-        "amplifyapp.com", "appspot.com", "azureedge.net", "azurewebsites.net", "bitbucket.io", "blogspot.com",
-        "cloudapp.net", "cloudfront.net", "codeberg.page", "deno.dev", "edgekey.net", "elasticbeanstalk.com",
-        "firebaseapp.com", "fly.dev", "github.io", "githubusercontent.com", "gitlab.io", "glitch.me", "herokuapp.com",
-        "hf.space", "netlify.app", "ngrok.app", "ngrok.io", "onrender.com", "pages.dev", "replit.app", "repl.co",
-        "run.app", "s3.amazonaws.com", "surge.sh", "trycloudflare.com", "vercel.app", "web.app", "workers.dev",
-    ]
 }
 
 /// A value that records whether there are changes to save and whether a save is scheduled.

@@ -19,6 +19,8 @@ import OperationCore
 /// returning ◀────────┴─── waiting, paused ◀────┘
 /// ```
 ///
+/// `takenBack` leads from `creating` and `transferring` back to `preparing`.
+///
 /// While the operation is suspended, no step begins. The next step is stored and begins when the operation is
 /// resumed. While the operation is holding, waiting or paused, it rests, which means that it has no slot in its
 /// queue. It must get a slot again before it continues.
@@ -54,7 +56,7 @@ package struct AttemptMachine: Sendable, Equatable {
         /// Create the task.
         case createTask
         /// Run or suspend the task, depending on the current state.
-        case settleTask
+        case resumeOrSuspendTask
         /// Create the result.
         case evaluate
         /// Ask the policies how to handle the failure.
@@ -150,7 +152,7 @@ package struct AttemptMachine: Sendable, Equatable {
     package mutating func created(_ number: Int) -> Action {
         guard isAt(.creating, number) else { return .none }
         phase = .transferring
-        return .settleTask
+        return .resumeOrSuspendTask
     }
 
     /// Records that the response is complete.
@@ -241,13 +243,13 @@ package struct AttemptMachine: Sendable, Equatable {
     /// Suspends the operation, so that no step begins.
     package mutating func suspend() -> Action {
         isSuspended = true
-        return phase == .transferring ? .settleTask : .none
+        return phase == .transferring ? .resumeOrSuspendTask : .none
     }
 
     /// Resumes the operation, and returns the stored action.
     package mutating func resume() -> Action {
         isSuspended = false
-        if phase == .transferring { return .settleTask }
+        if phase == .transferring { return .resumeOrSuspendTask }
         defer { due = .none }
         return due
     }

@@ -55,7 +55,7 @@ package class AttemptPolicy: @unchecked Sendable {
     /// If the method returns nil, ``clear(_:for:_:)`` is called.
     ///
     /// - Throws: An error that refuses the request.
-    package func pass(_ request: NetworkRequest, for host: any AttemptHost) throws(NetworkError) -> NetworkRequest? {
+    package func pass(_ request: NetworkRequest, for owner: any AttemptOwner) throws(NetworkError) -> NetworkRequest? {
         request
     }
 
@@ -63,13 +63,13 @@ package class AttemptPolicy: @unchecked Sendable {
     ///
     /// The policy calls `answer` once, immediately or later, on any thread. After `hold`, it calls `answer` a second
     /// time.
-    package func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping GateAnswer) {
+    package func clear(_ request: NetworkRequest, for owner: any AttemptOwner, _ answer: @escaping GateAnswer) {
         answer(.go(request))
     }
 
     /// Notifies the policy that the task of an attempt is about to be created, and returns an error to make the
     /// attempt fail.
-    package func begins(_ number: Int, _ request: NetworkRequest, of host: any AttemptHost) -> NetworkError? { nil }
+    package func begins(_ number: Int, _ request: NetworkRequest, of owner: any AttemptOwner) -> NetworkError? { nil }
 
     /// Restricts the credentials of realms without origins to one origin, because the next request may have another
     /// one.
@@ -104,7 +104,7 @@ package class AttemptPolicy: @unchecked Sendable {
     /// A policy that pauses the operation (`pause`) calls `answer` again later, with another attempt or with a
     /// failure. An answer is ignored if the operation has ended, and a `pause` is ignored if another answer came
     /// first.
-    package func decide(_ report: AttemptReport, for host: any AttemptHost, _ answer: @escaping PolicyAnswer) {
+    package func decide(_ report: AttemptReport, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
         answer(nil)
     }
 

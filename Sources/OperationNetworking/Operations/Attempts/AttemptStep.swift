@@ -49,18 +49,18 @@ extension NetworkAttempts {
     /// Reports a step to the observers of the operation.
     ///
     /// Without observers, the step is not created.
-    func record(_ step: @autoclosure () -> AttemptStep, _ number: Int, _ host: any AnyNetworkOperation) {
+    func record(_ step: @autoclosure () -> AttemptStep, _ number: Int, _ owner: any AnyNetworkOperation) {
         // An observer is added before the start or not at all, and all steps come after the start.
         guard isObserved.load(ordering: .relaxed), let observation = state.withLock({ $0.observation }) else { return }
-        observation.record(step(), number, by: host)
+        observation.record(step(), number, by: owner)
     }
 
     /// Reports a step of one of the requests that the session sends for an attempt.
     func reportHop(_ step: @autoclosure () -> AttemptStep, _ number: Int) {
-        let (observation, host) = state.withLock { state in
-            (state.observation, state.observation != nil && state.machine.acceptsEvents(number) ? state.host : nil)
+        let (observation, owner) = state.withLock { state in
+            (state.observation, state.observation != nil && state.machine.acceptsEvents(number) ? state.owner : nil)
         }
-        guard let observation, let host else { return }
-        observation.record(step(), number, by: host)
+        guard let observation, let owner else { return }
+        observation.record(step(), number, by: owner)
     }
 }

@@ -41,21 +41,21 @@ extension NetworkAttempts {
     // Before a request is sent.
 
     func clear() -> AttemptMachine.Action {
-        guard let (host, _) = running(), let request, let policies else { return .none }
+        guard let (owner, _) = running(), let request, let policies else { return .none }
         let round = state.withLock { $0.machine.round }
-        return pass(policies, from: 0, request, round, host)
+        return pass(policies, from: 0, request, round, owner)
     }
 
     /// Asks the policies one after another, which usually answer immediately.
     private func pass(
-        _ policies: AttemptPolicies, from index: Int, _ request: NetworkRequest, _ round: Int, _ host: any AttemptHost
+        _ policies: AttemptPolicies, from index: Int, _ request: NetworkRequest, _ round: Int, _ owner: any AttemptOwner
     ) -> AttemptMachine.Action {
         var (request, next) = (request, index)
         do throws(NetworkError) {
             while let (policy, index) = policies.next(from: next) {
                 next = index + 1
-                guard let passed = try policy.pass(request, for: host) else {
-                    ask(policy, then: (policies, next), request, round, host)
+                guard let passed = try policy.pass(request, for: owner) else {
+                    ask(policy, then: (policies, next), request, round, owner)
                     return .none
                 }
                 request = passed
@@ -71,11 +71,11 @@ extension NetworkAttempts {
     ///
     /// If not, the request is created again.
     func maySend(_ number: Int) -> Bool {
-        let (host, policies) = state.withLock { state in
-            (state.machine.acceptsEvents(number) ? state.host : nil, state.policies)
+        let (owner, policies) = state.withLock { state in
+            (state.machine.acceptsEvents(number) ? state.owner : nil, state.policies)
         }
         // Requests that a group has canceled must not use connections that other requests need.
-        guard let host, !host.isCancelledByGroup else {
+        guard let owner, !owner.isCancelledByGroup else {
             _ = takeBack(number)
             return false
         }
@@ -86,7 +86,7 @@ extension NetworkAttempts {
         // The attempt may have ended in the meantime, for example because of its time limit.
         guard isTakenBack else { return false }
         policies?.forEach { $0.takenBack(number) }
-        record(.takenBack, number, host)
+        record(.takenBack, number, owner)
         // The hooks are user code, and this is the thread of the session.
         DispatchQueue.global().async { self.perform(action) }
         return false
@@ -115,20 +115,20 @@ extension NetworkAttempts {
 
     private func ask(
         _ policy: AttemptPolicy, then others: (policies: AttemptPolicies, index: Int), _ request: NetworkRequest,
-        _ round: Int, _ host: any AttemptHost
+        _ round: Int, _ owner: any AttemptOwner
     ) {
-        policy.clear(request, for: host) { [weak self] answer in
-            guard let self, let (host, number) = running() else { return }
+        policy.clear(request, for: owner) { [weak self] answer in
+            guard let self, let (owner, number) = running() else { return }
             switch answer {
-            case .go(let request): perform(pass(others.policies, from: others.index, request, round, host))
+            case .go(let request): perform(pass(others.policies, from: others.index, request, round, owner))
             case .hold(let reason):
-                let now = host.clock.now
+                let now = owner.clock.now
                 let action = state.withLock { state in
                     let action = state.machine.held(reason, round)
                     if action != .none { state.history.markHeldOrPaused(now: now) }
                     return action
                 }
-                if action != .none { record(.held(reason, self.request), number, host) }
+                if action != .none { record(.held(reason, self.request), number, owner) }
                 perform(action)
             case .again:
                 let (isHeldOrPaused, action) = state.withLock {
@@ -155,12 +155,12 @@ extension NetworkAttempts {
     // After an attempt failed.
 
     func decide() -> AttemptMachine.Action {
-        guard let (host, number) = running() else { return .none }
+        guard let (owner, number) = running() else { return .none }
         let (error, policies) = state.withLock { ($0.error, $0.policies) }
         guard let error else { return .none }
         reportFailure(number)
         guard let policies, policies.mayTryAgain else { return state.withLock { $0.machine.decided(.fail, number) } }
-        let now = host.clock.now
+        let now = owner.clock.now
         let report = state.withLock { state in
             state.history.fail(number, saved: state.saved, replays: state.machine.replays, now: now)
             return AttemptReport(
@@ -168,29 +168,29 @@ extension NetworkAttempts {
                 head: state.head, error: error, elapsed: state.history.elapsed(at: now),
                 advances: state.history.advances, earlier: state.history.records)
         }
-        ask(policies, from: 0, report, host)
+        ask(policies, from: 0, report, owner)
         return .none
     }
 
     private func ask(
-        _ policies: AttemptPolicies, from index: Int, _ report: AttemptReport, _ host: any AttemptHost
+        _ policies: AttemptPolicies, from index: Int, _ report: AttemptReport, _ owner: any AttemptOwner
     ) {
         guard let (policy, index) = policies.next(from: index) else {
-            return take(AttemptPolicyDecision(.fail), report, host)
+            return take(AttemptPolicyDecision(.fail), report, owner)
         }
-        policy.decide(report, for: host) { [weak self] answer in
-            guard let self, let (host, _) = running() else { return }
-            if let answer { take(answer, report, host) } else { ask(policies, from: index + 1, report, host) }
+        policy.decide(report, for: owner) { [weak self] answer in
+            guard let self, let (owner, _) = running() else { return }
+            if let answer { take(answer, report, owner) } else { ask(policies, from: index + 1, report, owner) }
         }
     }
 
-    private func take(_ answer: AttemptPolicyDecision, _ report: AttemptReport, _ host: any AttemptHost) {
+    private func take(_ answer: AttemptPolicyDecision, _ report: AttemptReport, _ owner: any AttemptOwner) {
         let (awaits, isHeldOrPaused) = state.withLock {
             ($0.machine.awaitsDecision(report.number), $0.machine.isHeldOrPaused)
         }
         guard awaits else { return }
-        if !isHeldOrPaused { record(.decided(answer), report.number, host) }
-        let now = host.clock.now
+        if !isHeldOrPaused { record(.decided(answer), report.number, owner) }
+        let now = owner.clock.now
         // An error may hold a user's object, so it is released without holding the lock.
         var left: NetworkError?
         let action: AttemptMachine.Action? = state.withLock { state in
@@ -205,7 +205,7 @@ extension NetworkAttempts {
         guard let action else { return }
         // A paused operation that keeps waiting runs no user code here. Its next steps are reported after this one.
         if case .pause = answer.decision, isHeldOrPaused {
-            record(.decided(answer), report.number, host)
+            record(.decided(answer), report.number, owner)
             return perform(action)
         }
         guard isHeldOrPaused else {
@@ -213,6 +213,6 @@ extension NetworkAttempts {
             return action == .takeSlot && SessionDeferredWork.current != nil
                 ? performElsewhere(action) : perform(action)
         }
-        performElsewhere(action) { self.record(.decided(answer), report.number, host) }
+        performElsewhere(action) { self.record(.decided(answer), report.number, owner) }
     }
 }

@@ -12,15 +12,15 @@ import Synchronization
 // Events of an attempt's task, on the thread of the session.
 extension NetworkAttempts {
     func received(_ head: ResponseHead, by task: any NetworkTask, _ number: Int) {
-        let (host, request): ((any AttemptHost)?, NetworkRequest?) = state.withLock { state in
+        let (owner, request): ((any AttemptOwner)?, NetworkRequest?) = state.withLock { state in
             guard state.machine.acceptsEvents(number) else { return (nil, nil) }
             state.take(head)
-            return (state.host, state.request)
+            return (state.owner, state.request)
         }
-        guard let host, let request else { return }
-        record(.received(head), number, host)
+        guard let owner, let request else { return }
+        record(.received(head), number, owner)
         let isJudged = judge(head, request, number)
-        let isRefused = isJudged && host.accepts(head)
+        let isRefused = isJudged && owner.accepts(head)
         // An event stream has no end to wait for, and a new connection costs less than a long wait.
         if isRefused, head.expectedLength ?? .max > Self.drainLimit {
             return giveUp(task, NetworkError.refusedByPolicy(head), number)
@@ -29,7 +29,7 @@ extension NetworkAttempts {
             // The operation's own collector must not receive a response that a policy refuses.
             let collector =
                 isRefused
-                ? ErrorBodyCollector(limit: host.errorBodyBytes) : try host.makeCollector(for: head, of: request)
+                ? ErrorBodyCollector(limit: owner.errorBodyBytes) : try owner.makeCollector(for: head, of: request)
             var old: (any AnyResponseCollector)? = collector
             state.withLock { state in
                 if state.machine.acceptsEvents(number) { swap(&old, &state.collector) }
@@ -37,7 +37,7 @@ extension NetworkAttempts {
             withExtendedLifetime(old) {}
             // A refused response is no progress, and another response may follow.
             if !(collector is ErrorBodyCollector) {
-                reporter.record(.download, nil, of: head.expectedLength, for: host)
+                reporter.record(.download, nil, of: head.expectedLength, for: owner)
             }
             if isJudged { drain(head, number) }
         } catch {
@@ -46,17 +46,17 @@ extension NetworkAttempts {
     }
 
     func received(_ bytes: UnsafeRawBufferPointer, by task: any NetworkTask, _ number: Int) {
-        typealias Receiver = ((any AttemptHost)?, (any AnyResponseCollector)?, Int64)
-        let (host, collector, count): Receiver = state.withLock { state in
+        typealias Receiver = ((any AttemptOwner)?, (any AnyResponseCollector)?, Int64)
+        let (owner, collector, count): Receiver = state.withLock { state in
             guard state.machine.acceptsEvents(number) else { return (nil, nil, 0) }
             state.received += Int64(bytes.count)
-            return (state.host, state.collector, state.received)
+            return (state.owner, state.collector, state.received)
         }
-        guard let host, let collector else { return }
+        guard let owner, let collector else { return }
         do {
             try collector.receive(bytes, flow: task)
             if collector is ErrorBodyCollector { return }
-            reporter.record(.download, count, of: head?.expectedLength, for: host)
+            reporter.record(.download, count, of: head?.expectedLength, for: owner)
         } catch is ReadLimitReached {
             let action = transferred(number)
             task.cancel()
@@ -99,12 +99,12 @@ extension NetworkAttempts {
 
     /// Records how much of a file is on disk, including the data of earlier attempts.
     func saved(_ progress: DownloadProgress, _ number: Int) {
-        let host: (any AttemptHost)? = state.withLock { state in
+        let owner: (any AttemptOwner)? = state.withLock { state in
             guard state.machine.acceptsEvents(number) else { return nil }
             (state.received, state.saved) = (progress.received, progress.received)
-            return state.host
+            return state.owner
         }
-        if let host { reporter.record(.download, progress.received, of: progress.total, for: host) }
+        if let owner { reporter.record(.download, progress.received, of: progress.total, for: owner) }
     }
 
     /// Cancels the task, because its response is not needed.
@@ -136,19 +136,19 @@ extension NetworkAttempts {
 
     /// - Parameter isOnlyReport: Whether no other source reports that the whole body was sent.
     func sent(_ count: Int64, of total: Int64?, _ number: Int, isOnlyReport: Bool) {
-        let host = state.withLock { $0.machine.acceptsEvents(number) ? $0.host : nil }
-        guard let host else { return }
-        reporter.record(.upload, count, of: total, for: host)
-        if count == total, isOnlyReport { record(.bodySent, number, host) }
+        let owner = state.withLock { $0.machine.acceptsEvents(number) ? $0.owner : nil }
+        guard let owner else { return }
+        reporter.record(.upload, count, of: total, for: owner)
+        if count == total, isOnlyReport { record(.bodySent, number, owner) }
     }
 
     func collected(_ metrics: TransferMetrics, _ number: Int) {
-        let host: (any AttemptHost)? = state.withLock { state in
+        let owner: (any AttemptOwner)? = state.withLock { state in
             guard state.machine.acceptsEvents(number) else { return nil }
             state.metrics = metrics
-            return state.host
+            return state.owner
         }
-        if let host { record(.measured(metrics), number, host) }
+        if let owner { record(.measured(metrics), number, owner) }
     }
 }
 
@@ -253,7 +253,7 @@ extension AttemptReceiver: HopWatcher {
 }
 
 /// The part of a network operation that its attempts call, with the hooks and the generic types.
-package protocol AttemptHost: AnyNetworkOperation {
+package protocol AttemptOwner: AnyNetworkOperation {
     var networkAttempts: NetworkAttempts { get }
     /// Creates the request with the synchronous hooks.
     func requestOfAttempt() throws -> NetworkRequest

@@ -11,20 +11,20 @@ import OperationCore
 // The steps of an attempt, each of which returns the next action on this thread.
 extension NetworkAttempts {
     func prepare() -> AttemptMachine.Action {
-        guard let (host, number) = running() else { return .none }
-        record(.begins, number, host)
+        guard let (owner, number) = running() else { return .none }
+        record(.begins, number, owner)
         forgetLastAttempt()
-        if let policies { begin(policies, number, host) }
-        addRateLimitGate(of: host)
+        if let policies { begin(policies, number, owner) }
+        addRateLimitGate(of: owner)
         do {
-            let request = try withKey(try changed(host.requestOfAttempt()))
+            let request = try withKey(try changed(owner.requestOfAttempt()))
             state.release { state in
                 let left = state.draft
                 if state.machine.phase == .preparing, state.machine.attempt == number { state.draft = request }
                 return left
             }
-            guard host.adaptsRequests else { return prepared(request, number) }
-            adapt(request, host, number)
+            guard owner.adaptsRequests else { return prepared(request, number) }
+            adapt(request, owner, number)
             return .none
         } catch {
             return failed(NetworkError.ofHook(error), .checking, number)
@@ -75,11 +75,11 @@ extension NetworkAttempts {
         withExtendedLifetime((orderTarget, collector, draft, error)) {}
     }
 
-    private func adapt(_ request: NetworkRequest, _ host: any AttemptHost, _ number: Int) {
+    private func adapt(_ request: NetworkRequest, _ owner: any AttemptOwner, _ number: Int) {
         let round = state.withLock { $0.machine.round }
         let adaptation = Task {
             do {
-                perform(prepared(try withKey(try await host.adaptRequest(request)), number))
+                perform(prepared(try withKey(try await owner.adaptRequest(request)), number))
             } catch {
                 perform(failed(NetworkError.ofHook(error), .checking, number))
             }
@@ -116,24 +116,24 @@ extension NetworkAttempts {
         // There is nothing to create if the attempt is over, if another thread creates the task, or if the request must
         // be created again. Since the request was ready, the attempt may have exceeded its time limit, and the next one
         // may be at the same step.
-        let creation: (any AttemptHost, Int, NetworkRequest)? = state.withLock { state in
+        let creation: (any AttemptOwner, Int, NetworkRequest)? = state.withLock { state in
             let number = state.machine.attempt
-            guard state.machine.phase == .creating, state.lastCreation != number, let host = state.host,
+            guard state.machine.phase == .creating, state.lastCreation != number, let owner = state.owner,
                 let request = state.request
             else { return nil }
             instead = state.machine.creation()
             guard instead == .createTask else { return nil }
             state.lastCreation = number
-            return (host, number, request)
+            return (owner, number, request)
         }
-        guard let (host, number, request) = creation else { return instead }
+        guard let (owner, number, request) = creation else { return instead }
         // This precedes the task, because a hook may resume the task.
-        if let length = request.body.length { reporter.record(.upload, nil, of: length, for: host) }
-        if let refusal = refusal(of: request, number, host) { return failed(refusal, .waiting, number) }
-        record(.sends(request), number, host)
+        if let length = request.body.length { reporter.record(.upload, nil, of: length, for: owner) }
+        if let refusal = refusal(of: request, number, owner) { return failed(refusal, .waiting, number) }
+        record(.sends(request), number, owner)
         let receiver = AttemptReceiver(self, number)
         do {
-            let task = try host.makeTask(isForRefresh ? request.ahead : request, receiver)
+            let task = try owner.makeTask(isForRefresh ? request.ahead : request, receiver)
             request.ratePass?.markSent()
             let orderTarget = PauseOrderTarget(task)
             let (action, isOver) = state.withLock { state in
@@ -156,16 +156,16 @@ extension NetworkAttempts {
 
     /// Notifies the policies that the request is about to be sent, and returns the error of the first one that
     /// refuses it.
-    private func refusal(of request: NetworkRequest, _ number: Int, _ host: any AttemptHost) -> NetworkError? {
+    private func refusal(of request: NetworkRequest, _ number: Int, _ owner: any AttemptOwner) -> NetworkError? {
         var refusal: NetworkError?
-        policies?.forEach { if refusal == nil { refusal = $0.begins(number, request, of: host) } }
+        policies?.forEach { if refusal == nil { refusal = $0.begins(number, request, of: owner) } }
         return refusal
     }
 
     /// Runs or suspends the task.
     ///
     /// Another thread may do the same, so the task compares the numbers of the orders.
-    func settleTask() -> AttemptMachine.Action {
+    func resumeOrSuspendTask() -> AttemptMachine.Action {
         let (orderTarget, order): (PauseOrderTarget?, PauseOrder) = state.withLock { state in
             (state.machine.phase == .transferring ? state.orderTarget : nil, state.machine.order)
         }
@@ -175,7 +175,7 @@ extension NetworkAttempts {
     }
 
     func evaluate() -> AttemptMachine.Action {
-        guard let (host, number) = running() else { return .none }
+        guard let (owner, number) = running() else { return .none }
         let (request, head, collector, isRefused) = state.withLock {
             ($0.request, $0.head, $0.collector, $0.isRefused)
         }
@@ -185,9 +185,9 @@ extension NetworkAttempts {
                 .receiving, number)
         }
         do {
-            if isRefused, host.accepts(head) { throw NetworkError.refusedByPolicy(head) }
+            if isRefused, owner.accepts(head) { throw NetworkError.refusedByPolicy(head) }
             let answer = ReceivedResponse(request: request, head: head, collector: collector, maker: self)
-            let conclusion = try host.evaluate(answer)
+            let conclusion = try owner.evaluate(answer)
             let counts = state.withLock { state in
                 // A failure that was decided in the meantime remains a failure.
                 let counts = state.machine.phase == .evaluating && state.machine.attempt == number
@@ -195,32 +195,32 @@ extension NetworkAttempts {
                 return counts
             }
             if counts {
-                reporter.complete(for: host)
+                reporter.complete(for: owner)
                 // This precedes the machine's event. After that event, a thread that resumes the operation may end
                 // it.
-                record(.evaluated(body: (collector as? DataCollector)?.finish(), count: receivedCount), number, host)
+                record(.evaluated(body: (collector as? DataCollector)?.finish(), count: receivedCount), number, owner)
             }
             return state.withLock { $0.machine.evaluated(number) }
         } catch {
             var error = NetworkError(error, phase: .evaluating)
-            if error.bodyPrefix == nil { error.bodyPrefix = collector.prefix(host.errorBodyBytes) }
+            if error.bodyPrefix == nil { error.bodyPrefix = collector.prefix(owner.errorBodyBytes) }
             return failed(error, .evaluating, number)
         }
     }
 
     /// Releases the operation's slot until a policy lets the operation continue.
     func rest(_ reason: WaitReason) -> AttemptMachine.Action {
-        guard let (host, _) = running() else { return .none }
+        guard let (owner, _) = running() else { return .none }
         stopTime()
-        rest(host, reason)
+        rest(owner, reason)
         return .none
     }
 
     func wait(_ pause: Duration) -> AttemptMachine.Action {
-        guard let (host, number) = running() else { return .none }
+        guard let (owner, number) = running() else { return .none }
         stopTime()
-        rest(host, .waiting(.pause, pause, " before attempt \(number + 1)"))
-        let timer = host.clock.schedule(after: pause) { [weak self] in
+        rest(owner, .waiting(.pause, pause, " before attempt \(number + 1)"))
+        let timer = owner.clock.schedule(after: pause) { [weak self] in
             guard let self else { return }
             var timer: (any OperationTimer)?
             let action = state.withLock { state in
@@ -236,12 +236,12 @@ extension NetworkAttempts {
 
     func conclude() -> AttemptMachine.Action {
         var conclusion: Work?
-        let (host, error): ((any AttemptHost)?, NetworkError?) = state.withLock { state in
+        let (owner, error): ((any AttemptOwner)?, NetworkError?) = state.withLock { state in
             guard state.machine.phase == .concluding else { return (nil, nil) }
             swap(&conclusion, &state.conclusion)
-            return (state.host, state.error)
+            return (state.owner, state.error)
         }
-        guard let host, !host.isCancelled else {
+        guard let owner, !owner.isCancelled else {
             // A collector whose result is not needed is released, and a temporary file with it.
             if conclusion != nil { state.release { exchange(&$0.collector, with: nil) } }
             return .none
@@ -250,9 +250,9 @@ extension NetworkAttempts {
             conclusion.perform()
         } else if let error {
             if error.code == .cancelled {
-                host.cancelIfUndecided(because: .networkTaskCancelled)
+                owner.cancelIfUndecided(because: .networkTaskCancelled)
             } else {
-                host.fail(with: error)
+                owner.fail(with: error)
             }
         }
         return .none
@@ -266,7 +266,7 @@ extension NetworkAttempts {
         let isFirst = state.withLock { state in
             let wasConcluding = state.machine.phase == .concluding
             guard state.machine.end() else { return false }
-            swap(&left.host, &state.host)
+            swap(&left.owner, &state.owner)
             swap(&left.adaptation, &state.adaptation)
             swap(&left.conclusion, &state.conclusion)
             swap(&left.timer, &state.timer)

@@ -17,7 +17,7 @@ package final class NetworkAttempts: Sendable {
 
         var machine = AttemptMachine()
         /// The operation, which is kept alive from its start to its end.
-        var host: (any AttemptHost)?
+        var owner: (any AttemptOwner)?
         /// The request of the current attempt, or of the last one while the current one is being prepared.
         var request: NetworkRequest?
         /// The request of the current attempt before it was adapted.
@@ -111,27 +111,27 @@ package final class NetworkAttempts: Sendable {
     /// Whether the operation has its outcome and has notified the code that waits for it.
     var isEnded: Bool { state.withLock { $0.machine.phase == .ended } }
 
-    func start(for host: any AttemptHost) {
+    func start(for owner: any AttemptOwner) {
         let (action, observation) = state.withLock { state in
             let action = state.machine.start()
-            if state.machine.phase != .ended { state.host = host }
+            if state.machine.phase != .ended { state.owner = owner }
             return (action, state.observation)
         }
-        observation?.record(.started, 0, by: host)
+        observation?.record(.started, 0, by: owner)
         perform(action)
     }
 
     func setSuspended(_ isSuspended: Bool) {
         let action = state.withLock { isSuspended ? $0.machine.suspend() : $0.machine.resume() }
-        if let (host, number) = running() {
-            record(.suspended(isSuspended), number, host)
-            let now = host.clock.now
+        if let (owner, number) = running() {
+            record(.suspended(isSuspended), number, owner)
+            let now = owner.clock.now
             let isLimited = state.withLock { state in
                 if state.policies?.mayTryAgain == true { state.history.suspend(isSuspended, now: now) }
                 isSuspended ? state.time.suspend(now: now) : state.time.resume(now: now)
                 return state.time.isLimited
             }
-            if isLimited { watchTime(number, host) }
+            if isLimited { watchTime(number, owner) }
         }
         perform(action)
     }
@@ -145,9 +145,9 @@ package final class NetworkAttempts: Sendable {
             case .prepare: next = prepare()
             case .clear: next = clear()
             case .createTask: next = createTask()
-            case .settleTask: next = settleTask()
+            case .resumeOrSuspendTask: next = resumeOrSuspendTask()
             case .evaluate:
-                return evaluateElsewhere()
+                return chooseEvaluationThread()
             case .decide: next = decide()
             case .wait(let pause): next = wait(pause)
             case .rest(let reason): next = rest(reason)
@@ -157,17 +157,21 @@ package final class NetworkAttempts: Sendable {
         }
     }
 
-    /// Evaluates the response on this thread if it may block, which the thread of a session may not.
-    private func evaluateElsewhere() {
-        let (host, count) = state.withLock { ($0.host, $0.received) }
-        let isBrief = count <= Self.mostBytesInTask && host?.evaluatesBriefly == true
+    /// Evaluates the response in one of three places.
+    ///
+    /// A small response, if no code of the user runs, is evaluated in the task that waits for the operation. Any other
+    /// response is evaluated on this thread if it may block, which the thread of a session may not, and otherwise on a
+    /// thread of the `EvaluationPool`.
+    private func chooseEvaluationThread() {
+        let (owner, count) = state.withLock { ($0.owner, $0.received) }
+        let isBrief = count <= Self.mostBytesInTask && owner?.evaluatesBriefly == true
         @Sendable func evaluateNow() {
-            if isBrief, host?.workingTaskWait?.perform(evaluateInTask) == true { return }
+            if isBrief, owner?.workingTaskWait?.perform(evaluateInTask) == true { return }
             if BorrowedThread.mayBlock { return perform(evaluate()) }
             EvaluationPool.shared.run { self.perform(self.evaluate()) }
         }
         // A busy session ends several tasks one after another, and wakes the threads of their waiting tasks together.
-        let deferredWork = isBrief && host?.workingTaskWait != nil ? SessionDeferredWork.current : nil
+        let deferredWork = isBrief && owner?.workingTaskWait != nil ? SessionDeferredWork.current : nil
         if let deferredWork { deferredWork.deferWork(evaluateNow) } else { evaluateNow() }
     }
 
@@ -184,8 +188,8 @@ package final class NetworkAttempts: Sendable {
     private static let mostBytesInTask: Int64 = 64 << 10
 
     /// Returns the operation and the number of the attempt, or nil if the operation is over.
-    func running() -> (host: any AttemptHost, number: Int)? {
-        state.withLock { state in state.host.map { ($0, state.machine.attempt) } }
+    func running() -> (owner: any AttemptOwner, number: Int)? {
+        state.withLock { state in state.owner.map { ($0, state.machine.attempt) } }
     }
 
     /// Records that the current step failed.
@@ -227,10 +231,10 @@ package final class NetworkAttempts: Sendable {
     /// The report precedes the decision, because a suspension may delay the decision. The thread that decides reports
     /// the failure too, and the second report is ignored.
     func reportFailure(_ number: Int) {
-        let (host, error, count) = state.withLock {
-            ($0.machine.attempt == number ? $0.host : nil, $0.error, $0.received)
+        let (owner, error, count) = state.withLock {
+            ($0.machine.attempt == number ? $0.owner : nil, $0.error, $0.received)
         }
-        if let host, let error { record(.failed(error, count: count), number, host) }
+        if let owner, let error { record(.failed(error, count: count), number, owner) }
     }
 }
 
@@ -252,14 +256,14 @@ extension NetworkAttempts: ResponseMaker {
 extension NetworkAttempts {
     private var waitNumber: UInt32 { UInt32(truncatingIfNeeded: state.withLock { $0.machine.round }) }
 
-    func rest(_ host: any AttemptHost, _ reason: WaitReason) { host.rest(waitNumber, because: reason) }
+    func rest(_ owner: any AttemptOwner, _ reason: WaitReason) { owner.rest(waitNumber, because: reason) }
 
     /// Requests a slot in the operation's queue.
     ///
     /// - Parameter turns: Orders the continuation of the operation after its pending notifications.
     func takeSlot(_ turns: NotificationOrder? = nil) -> AttemptMachine.Action {
-        guard let (host, number) = running() else { return .none }
-        let mayContinue = host.wake(waitNumber) { [weak self] in
+        guard let (owner, number) = running() else { return .none }
+        let mayContinue = owner.wake(waitNumber) { [weak self] in
             guard let self else { return }
             let action = returned()
             guard let turns, action != .none else { return perform(action) }
@@ -267,7 +271,7 @@ extension NetworkAttempts {
         }
         if mayContinue { return returned() }
         // The server is not responsible for this wait.
-        let now = host.clock.now
+        let now = owner.clock.now
         state.withLock { state in
             if state.machine.phase == .returning, state.machine.attempt == number {
                 state.history.markHeldOrPaused(now: now)
@@ -278,7 +282,7 @@ extension NetworkAttempts {
 
     /// Returns the next action of an operation that has a slot.
     private func returned() -> AttemptMachine.Action {
-        state.withLock { $0.host == nil ? .none : $0.machine.returned($0.machine.attempt) }
+        state.withLock { $0.owner == nil ? .none : $0.machine.returned($0.machine.attempt) }
     }
 
     /// Performs an action on another thread, because other operations need this thread.
@@ -311,20 +315,20 @@ extension NetworkAttempts {
     }
 
     /// Records the preparation of an attempt with policies, and starts its time limit.
-    func begin(_ policies: AttemptPolicies, _ number: Int, _ host: any AttemptHost) {
-        let (now, limit) = (host.clock.now, policies.retry?.attemptTimeout)
+    func begin(_ policies: AttemptPolicies, _ number: Int, _ owner: any AttemptOwner) {
+        let (now, limit) = (owner.clock.now, policies.retry?.attemptTimeout)
         state.withLock { state in
             if policies.mayTryAgain { state.beginHistory(number, now: now) }
             guard let limit, state.machine.attempt == number else { return }
             state.time.begin(max(limit, .zero), now: now, isSuspended: state.machine.isSuspended)
         }
-        if limit != nil { watchTime(number, host) }
+        if limit != nil { watchTime(number, owner) }
     }
 
     /// Limits the wait for the rest of a response that a policy refused.
     func drain(_ head: ResponseHead, _ number: Int) {
-        guard let (host, present) = running(), present == number else { return }
-        let now = host.clock.now
+        guard let (owner, present) = running(), present == number else { return }
+        let now = owner.clock.now
         let hasChanged = state.withLock { state in
             guard state.machine.acceptsEvents(number), !state.isDraining else { return false }
             state.isDraining = true
@@ -332,16 +336,16 @@ extension NetworkAttempts {
             state.time.shorten(to: Self.drainTime, now: now, isSuspended: state.machine.isSuspended)
             return true
         }
-        if hasChanged { watchTime(number, host) }
+        if hasChanged { watchTime(number, owner) }
     }
 
     /// A new connection takes less time.
     private static let drainTime = Duration.seconds(2)
 
     /// Schedules a timer for the end of the time limit, as far as it is known now.
-    private func watchTime(_ number: Int, _ host: any AttemptHost) {
+    private func watchTime(_ number: Int, _ owner: any AttemptOwner) {
         guard let end = state.withLock({ $0.machine.attempt == number ? $0.time.end : nil }) else { return }
-        let timer = host.clock.schedule(at: end) { [weak self] in self?.timeMayBeOver(number) }
+        let timer = owner.clock.schedule(at: end) { [weak self] in self?.timeMayBeOver(number) }
         var old: (any OperationTimer)? = timer
         state.withLock { state in
             // If another thread changed the time in the meantime, it has scheduled its own timer.
@@ -351,8 +355,8 @@ extension NetworkAttempts {
     }
 
     private func timeMayBeOver(_ number: Int) {
-        guard let (host, present) = running(), present == number else { return }
-        let (now, keptBytes) = (host.clock.now, host.errorBodyBytes)
+        guard let (owner, present) = running(), present == number else { return }
+        let (now, keptBytes) = (owner.clock.now, owner.errorBodyBytes)
         var left: (task: (any NetworkTask)?, adaptation: Task<Void, Never>?)
         // An error may hold a user's object, so it is released without holding the lock.
         var old: NetworkError?

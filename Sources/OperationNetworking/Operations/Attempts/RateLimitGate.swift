@@ -40,20 +40,20 @@ final class RateLimitGate: AttemptPolicy, @unchecked Sendable {
         self.limit = limit
     }
 
-    override func pass(_ request: NetworkRequest, for host: any AttemptHost) -> NetworkRequest? { nil }
+    override func pass(_ request: NetworkRequest, for owner: any AttemptOwner) -> NetworkRequest? { nil }
 
-    override func clear(_ request: NetworkRequest, for host: any AttemptHost, _ answer: @escaping GateAnswer) {
-        let configuration = host.exchangeOfAttempts?.configuration
+    override func clear(_ request: NetworkRequest, for owner: any AttemptOwner, _ answer: @escaping GateAnswer) {
+        let configuration = owner.exchangeOfAttempts?.configuration
         guard let limit = limit ?? configuration?.rateLimit else { return answer(.go(request)) }
         guard configuration?.cache == nil || !CacheDecision.mayAnswer(request.method) else {
             return answer(.go(request.with(RatePass(limit))))
         }
-        var (token, isAhead) = keptToken(limit, request.origin, host)
+        var (token, isAhead) = keptToken(limit, request.origin, owner)
         if token == nil {
-            isAhead = isAhead || host.networkAttempts.isForRefresh
+            isAhead = isAhead || owner.networkAttempts.isForRefresh
             let turns = NotificationOrder()
-            let admission = limit.take(for: request.origin, isAhead: isAhead) { [self, weak host] token in
-                keep(token, isSuspended: host?.networkAttempts.isSuspended ?? true)
+            let admission = limit.take(for: request.origin, isAhead: isAhead) { [self, weak owner] token in
+                keep(token, isSuspended: owner?.networkAttempts.isSuspended ?? true)
                 turns.second { answer(.again) }
             }
             switch admission {
@@ -72,9 +72,9 @@ final class RateLimitGate: AttemptPolicy, @unchecked Sendable {
 
     /// Returns the token that the operation already has, and whether the operation precedes others that wait.
     private func keptToken(
-        _ limit: RateLimit, _ origin: RequestOrigin, _ host: any AttemptHost
+        _ limit: RateLimit, _ origin: RequestOrigin, _ owner: any AttemptOwner
     ) -> (token: RateLimit.Token?, isAhead: Bool) {
-        let attempt = host.attemptCount
+        let attempt = owner.attemptCount
         let (granted, pass, ticket, missedTurn, mayBeStale) = state.withLock { state in
             let left = state
             (state.token, state.pass, state.ticket, state.missedTurn) = (nil, nil, nil, false)
@@ -135,9 +135,9 @@ extension NetworkAttempts {
     fileprivate var isSuspended: Bool { state.withLock { $0.machine.isSuspended } }
 
     /// Adds a gate if the session of the operation limits the rate of its requests.
-    func addRateLimitGate(of host: any AttemptHost) {
+    func addRateLimitGate(of owner: any AttemptOwner) {
         guard RateLimit.isUsedBySessions.load(ordering: .relaxed),
-            host.exchangeOfAttempts?.configuration.rateLimit != nil, policies?.rate == nil
+            owner.exchangeOfAttempts?.configuration.rateLimit != nil, policies?.rate == nil
         else { return }
         changePolicies { $0.rate = RateLimitGate(nil) }
     }

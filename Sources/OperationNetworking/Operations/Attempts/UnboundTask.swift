@@ -69,7 +69,7 @@ final class UnboundTask: NetworkTask {
     private func make(_ receiver: any NetworkReceiver, _ session: any NetworkSession) -> any NetworkTask {
         // The session may be bound to an operation whose hook did not choose this receiver.
         let task = TaskCreation.$current.withValue(nil) {
-            session.withPolicy.makeTask(with: request, receiver: receiver)
+            session.followingRedirects.makeTask(with: request, receiver: receiver)
         }
         while let call = nextCall(of: task) { call(task) }
         return task

@@ -311,4 +311,22 @@
             _ = read(descriptor, &count, 8)
         }
     }
+
+    /// A task of a ``CurlSession``.
+    typealias CurlTask = SessionTask<CurlEngine>
+
+    extension CurlEngine: TaskAdapter {
+        typealias Transfer = CurlTransfer
+
+        struct Extras {
+            /// The position of the task in the list of the loop, or -1 if it is not in the list.
+            var index = -1
+            /// The number of times that the session sent the request again.
+            var repetitions = 0
+            /// Whether the request must not use an existing connection.
+            var wantsNewConnection = false
+            /// Whether an earlier attempt may have reached the server.
+            var wasSentBefore = false
+        }
+    }
 #endif

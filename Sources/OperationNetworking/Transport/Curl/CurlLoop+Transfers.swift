@@ -43,7 +43,7 @@
             rearm(transfer)
             if multi == nil { multi = CurlMulti(configuration, for: self) }
             if let multi {
-                guard let refusal = multi.add(transfer.handle) else { return pause(task) }
+                guard let refusal = multi.add(transfer.handle) else { return applyPausesSoFar(task) }
                 transfer.fail(.transferFailed, "libcurl did not accept the request.", refusal)
             } else {
                 transfer.fail(CurlEngine.exhausted)
@@ -52,8 +52,8 @@
             endFailed(transfer, task)
         }
 
-        /// Applies the pauses that already apply, which abandons the transfer of a suspended task.
-        private func pause(_ task: CurlTask) {
+        /// Applies the pauses that were ordered before, which abandons the transfer of a suspended task.
+        private func applyPausesSoFar(_ task: CurlTask) {
             let demands = task.currentDemands
             if demands.isPaused { applyDemands(demands, task) }
         }

@@ -6,7 +6,7 @@ import OperationNetworking
 import Testing
 
 @Suite("State machine of an authentication realm")
-struct PostponementMachineTests {
+struct RefreshMachineTests {
     typealias Play = PostponementPlay
 
     @Test func `each event in each state gives the result in the table`() {

@@ -7,13 +7,13 @@ import OperationTestKit
 import Testing
 
 @Suite(.timeLimit(.minutes(3)))
-struct CookieStoreTests {
+struct CookieMachineTests {
     private let now = Date(timeIntervalSince1970: 1_700_000_000)
 
     private func store(_ fields: [String], from url: String, limits: CookieLimits = CookieLimits()) throws
-        -> CookieStore
+        -> CookieMachine
     {
-        var store = CookieStore(limits: limits)
+        var store = CookieMachine(limits: limits)
         _ = try store.receive(fields, from: WebAddress(url), now: now)
         return store
     }
@@ -133,7 +133,7 @@ struct CookieStoreTests {
 
     @Test func `a full domain first evicts insecure cookies, then the least recently used ones`() throws {
         let limits = with(CookieLimits()) { $0.perDomain = 3 }
-        var store = CookieStore(limits: limits)
+        var store = CookieMachine(limits: limits)
         let home = try WebAddress("https://h.com/")
         for (index, field) in ["s=1; Secure", "a=1; Path=/a", "b=1; Path=/b"].enumerated() {
             _ = store.receive([field], from: home, now: now + Double(index))
@@ -149,7 +149,7 @@ struct CookieStoreTests {
 
     @Test func `a full jar first evicts expired cookies, then the oldest ones`() throws {
         let limits = with(CookieLimits()) { $0.total = 5 }
-        var store = CookieStore(limits: limits)
+        var store = CookieMachine(limits: limits)
         for index in 0..<5 {
             let age = index == 3 ? "; Max-Age=1" : ""
             _ = try store.receive(["a=1\(age)"], from: WebAddress("http://h\(index).com/"), now: now + Double(index))
@@ -161,7 +161,7 @@ struct CookieStoreTests {
     }
 
     @Test func `a cookie set in code cannot inject headers into a request`() {
-        var store = CookieStore()
+        var store = CookieMachine()
         store.put(Cookie(name: "a", value: "b\r\nX: y", domain: "h.com"), now: now)
         store.put(Cookie(name: "a", value: "b; c=d", domain: "h.com"), now: now)
         #expect(store.count == 0)
@@ -178,7 +178,7 @@ struct CookieStoreTests {
         limits.total = 9
         for seed in UInt64(0)..<200 {
             var generator = SeededGenerator(seed: seed)
-            var store = CookieStore(limits: limits)
+            var store = CookieMachine(limits: limits)
             for step in 0..<60 {
                 let moment = now + Double(step)
                 guard let host = hosts.randomElement(using: &generator),
