@@ -52,26 +52,6 @@ final class FirstAnswer<Answer: Sendable>: Sendable {
     }
 }
 
-/// A sequence of answers, each of which is returned once, except that the last one is repeated.
-final class AnswersInTurn<Answer: Sendable>: Sendable {
-    private let answers: [Answer]
-    private let last: Answer
-    private let given = Locked(0)
-
-    init(_ first: Answer, _ others: [Answer]) {
-        answers = [first] + others
-        last = others.last ?? first
-    }
-
-    func next() -> Answer {
-        let number = given.withLock { given in
-            defer { given += 1 }
-            return given
-        }
-        return answers.indices.contains(number) ? answers[number] : last
-    }
-}
-
 /// A test that waits until a count is reached.
 ///
 /// The counting object retains the waiter until then. If the task of the test is canceled earlier, it continues and
@@ -94,5 +74,25 @@ extension [Waiter] {
         let passing = filter { $0.count <= count }
         if !passing.isEmpty { removeAll { $0.count <= count } }
         return passing
+    }
+}
+
+/// A sequence of answers, each of which is returned once, except that the last one is repeated.
+final class AnswersInTurn<Answer: Sendable>: Sendable {
+    private let answers: [Answer]
+    private let last: Answer
+    private let given = Locked(0)
+
+    init(_ first: Answer, _ others: [Answer]) {
+        answers = [first] + others
+        last = others.last ?? first
+    }
+
+    func next() -> Answer {
+        let number = given.withLock { given in
+            defer { given += 1 }
+            return given
+        }
+        return answers.indices.contains(number) ? answers[number] : last
     }
 }

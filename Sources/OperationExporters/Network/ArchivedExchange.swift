@@ -178,7 +178,7 @@ extension ArchiveEntry {
         }
         return query.split(separator: "&").map { part in
             // A part without a name may be a secret.
-            if !redaction.keepsSecrets, RequestSummary.name(ofPart: part, redaction) == nil {
+            if !redaction.keepsSecrets, redaction.shownName(ofPart: part) == nil {
                 return Pair(name: stars, value: "")
             }
             let sides = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map { side in

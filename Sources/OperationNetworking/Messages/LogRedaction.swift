@@ -324,7 +324,7 @@ extension LogRedaction {
             return FormField(shown: String(part), name: Self.decoded(name), value: value)
         }
         // The whole part may be a secret.
-        guard RequestSummary.name(ofPart: part, self) != nil else {
+        guard shownName(ofPart: part) != nil else {
             return FormField(shown: Self.stars, name: Self.stars, value: nil)
         }
         let plain = Self.decoded(name)

@@ -85,7 +85,8 @@
                 case .finish: return
                 case nil where sleeps: takeEvents(milliseconds: pollTimeout)
                 // Work for other threads is deferred only while there is something else to do.
-                case nil where !hasWork: if takeEvents(milliseconds: 0) == 0 { deferredWork.performAll() }
+                case nil where !hasWork:
+                    if tasks.isEmpty || takeEvents(milliseconds: 0) == 0 { deferredWork.performAll() }
                 case nil: break
                 }
             }
