@@ -1,4 +1,4 @@
-// Part of OperationKit, released under the MIT licence.
+// Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
 /// A line of the table, with the measured value, the value of the peer and the target.

@@ -1,4 +1,4 @@
-// Part of OperationKit, released under the MIT licence.
+// Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
 // A complete client of a small service: AlbumClient <URL> <cover to upload> <folder for covers>

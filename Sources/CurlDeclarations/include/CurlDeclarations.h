@@ -1,4 +1,4 @@
-// Part of OperationKit, released under the MIT licence.
+// Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
 // The parts of libcurl 4 that this package uses, written from its public documentation, and the table of its functions.

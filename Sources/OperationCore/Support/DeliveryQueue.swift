@@ -1,4 +1,4 @@
-// Part of OperationKit, released under the MIT licence.
+// Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
 /// A queue of elements that several threads add and one thread at a time delivers, in the order in which they were

@@ -1,4 +1,4 @@
-// Part of OperationKit, released under the MIT licence.
+// Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
 /// A reader of the value of a header, which consists of tokens, quoted strings and separators (RFC 9110, section 5.6).

@@ -1,4 +1,4 @@
-// Part of OperationKit, released under the MIT licence.
+// Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
 /// A case of the conformance suite that `URLSession` does not pass on Linux.
