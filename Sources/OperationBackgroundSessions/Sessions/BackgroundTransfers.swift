@@ -401,7 +401,7 @@ extension SpooledFile {
             .appendingPathComponent(name.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "session")
     }
 
-    /// Appends bytes to a file, or to a new file if there is none.
+    /// Appends bytes to a file, and creates a new file if `file` is `nil`.
     static func adding(_ bytes: Data, to file: SpooledFile?, in folder: URL) -> Result<SpooledFile, NetworkError> {
         let file = file ?? SpooledFile(folder.appendingPathComponent("body-\(UUID().uuidString)"))
         do {

@@ -49,8 +49,10 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         public static let releasedUnfinished = Kind("releasedUnfinished")
         /// The body of an operation returned without finishing the operation.
         public static let noResult = Kind("noResult")
-        /// A body waits in `waitUntilFinished()`, but keeps its slot in the queue, because waiting bodies already block
-        /// too many threads.
+        /// A body waits in `waitUntilFinished()` and keeps its slot in the queue during the wait.
+        ///
+        /// Normally, a waiting body releases its slot. OperationKit reports this notice if other waiting bodies and
+        /// evaluators already block all but one of the ``QueueManager/threadLimit`` threads.
         ///
         /// A queue also reports this kind if at least 64 bodies have blocked their threads for five seconds in calls
         /// that the queue cannot observe, and other operations are ready.
@@ -71,7 +73,8 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         ///
         /// OperationKit reports this notice once per process.
         public static let sessionFallback = Kind("sessionFallback", isHarmless: true)
-        /// A `URLSession` on Linux has a cookie storage or a credential storage, but OperationKit uses neither.
+        /// A `URLSession` on Linux is configured with an `HTTPCookieStorage` or a `URLCredentialStorage`, but
+        /// OperationKit uses neither.
         ///
         /// OperationKit reports this notice once for the cookies and once for the credentials of each session. A
         /// `BackgroundSession` also reports this kind if it cannot restart an orphaned transfer, or if it discards the

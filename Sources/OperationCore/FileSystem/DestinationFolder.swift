@@ -134,7 +134,7 @@ package final class PreparedFolder {
     /// Opens the directory of a file, and creates missing directories if `makingFolders` is `true`.
     ///
     /// - Parameters:
-    ///   - url: The URL of the file, or of its directory if there is a name.
+    ///   - url: The URL of the file. If you pass a `name`, the URL of the directory.
     ///   - name: The name of the file in the directory.
     package init(
         of url: URL, named name: String? = nil, makingFolders: Bool, action: FileOperationError.Action,

@@ -24,8 +24,10 @@ public struct FileOperationError: Error, Sendable, Equatable {
     ///
     /// If the action fails for an item inside a directory, this property is the path of that item.
     public let path: String
-    /// The destination of a copy or a move if ``path`` is the source, the source if ``path`` is the destination, or
-    /// `nil` for other actions.
+    /// The other path of a copy or a move, or `nil` for other actions.
+    ///
+    /// If ``path`` is the source, this property is the destination. If ``path`` is the destination, this property is
+    /// the source.
     public let otherPath: String?
     /// The system's error number (`errno`), or zero if the system did not report the error.
     public let systemErrorNumber: Int32

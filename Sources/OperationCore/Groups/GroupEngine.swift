@@ -178,8 +178,9 @@ package final class GroupEngine: ParentGroup, @unchecked Sendable {
     /// groups would grow with the square of its length.
     private static let mostGroupsAsked = 64
 
-    /// Returns the callback queue of the innermost group that has one, from this group outward, or else that of the
-    /// queue that runs the children.
+    /// Returns the callback queue of the innermost group that has one, beginning with this group.
+    ///
+    /// If no group has a callback queue, the method returns the callback queue of the queue that runs the children.
     override func callbackQueue(ofChildrenIn host: HostQueue?) -> DispatchQueue? {
         var runner = host
         var next: GroupEngine? = self

@@ -18,7 +18,7 @@ extension GroupOperation where ResultType == Void, ErrorType == GroupFailure {
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
     ///     width applies.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
-    ///     the group, or a shared queue if there is none.
+    ///     the group. If no ``QueueManager`` holds the group, the children run on a shared queue.
     public convenience init(policy: GroupPolicy = .failFast, width: Int? = nil, on queue: QueueManager? = nil) {
         self.init(GroupEngine(GroupMachine(policy: policy, width: width), queue: queue), collect: { _ in () })
     }
@@ -57,7 +57,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
     ///     width applies.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
-    ///     the group, or a shared queue if there is none.
+    ///     the group. If no ``QueueManager`` holds the group, the children run on a shared queue.
     ///
     /// ```swift
     /// let page = GroupOperation.all(
@@ -85,7 +85,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
     ///     width applies.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
-    ///     the group, or a shared queue if there is none.
+    ///     the group. If no ``QueueManager`` holds the group, the children run on a shared queue.
     public static func all<Value, Failure>(
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<[Value], GroupFailure> {
@@ -107,7 +107,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
     ///     width applies.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
-    ///     the group, or a shared queue if there is none.
+    ///     the group. If no ``QueueManager`` holds the group, the children run on a shared queue.
     ///   - combine: The closure that makes the group's result from the children's results, in the order of the
     ///     children. If all children succeed, the group calls the closure once, on any thread. The closure should
     ///     return quickly.
@@ -129,7 +129,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
     ///     width applies.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
-    ///     the group, or a shared queue if there is none.
+    ///     the group. If no ``QueueManager`` holds the group, the children run on a shared queue.
     public static func outcomes<Value, Failure>(
         of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<[OperationOutcome<Value, Failure>], Never> {
@@ -155,7 +155,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
     ///     width applies.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
-    ///     the group, or a shared queue if there is none.
+    ///     the group. If no ``QueueManager`` holds the group, the children run on a shared queue.
     public static func firstSuccess<Value, Failure>(
         of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<Value, GroupFailure> {
@@ -171,7 +171,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
     ///     width applies.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
-    ///     the group, or a shared queue if there is none.
+    ///     the group. If no ``QueueManager`` holds the group, the children run on a shared queue.
     public static func race<Value, Failure>(
         _ children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<Value, GroupFailure> {
@@ -197,7 +197,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
     ///     width applies.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
-    ///     the group, or a shared queue if there is none.
+    ///     the group. If no ``QueueManager`` holds the group, the children run on a shared queue.
     public static func quorum<Value, Failure>(
         _ count: Int, of children: [TypedOperation<Value, Failure>], width: Int? = nil, on queue: QueueManager? = nil
     ) -> GroupOperation<[Value], GroupFailure> {

@@ -25,7 +25,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - elements: The elements, over which the group iterates once.
     ///   - width: The maximum number of operations that run at the same time. A value below 1 is treated as 1.
     ///   - queue: The queue on which the operations run. The default is `nil`, which uses the ``QueueManager`` that
-    ///     holds the group, or a shared queue if there is none.
+    ///     holds the group. If no ``QueueManager`` holds the group, the operations run on a shared queue.
     ///   - make: The closure that creates the operation for an element. The closure is called on any thread, but never
     ///     on several threads at the same time. The closure is not called after the group has failed or been canceled.
     public static func map<Elements: Sequence & Sendable, Value, Failure>(
@@ -100,7 +100,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
     ///   - elements: The elements, over which the group iterates once.
     ///   - width: The maximum number of operations that run at the same time. A value below 1 is treated as 1.
     ///   - queue: The queue on which the operations run. The default is `nil`, which uses the ``QueueManager`` that
-    ///     holds the group, or a shared queue if there is none.
+    ///     holds the group. If no ``QueueManager`` holds the group, the operations run on a shared queue.
     ///   - make: The closure that creates the operation for an element. The closure is called on any thread, but never
     ///     on several threads at the same time. The closure is not called after the group has failed or been canceled.
     public static func map<Elements: AsyncSequence & Sendable, Value, Failure>(
@@ -428,7 +428,7 @@ enum GroupPull {
 protocol ElementFeed<Element>: SendableMetatype {
     associatedtype Element
 
-    /// Returns the next element, or `nil` if there is none, or none yet.
+    /// Returns the next element, or `nil` if there is no further element or the next element is not available yet.
     mutating func next() -> Element?
 
     /// Whether there will be no further element, after `next` has returned `nil`.

@@ -163,7 +163,7 @@ extension GroupOperation {
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
     ///     width applies.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
-    ///     the group, or a shared queue if there is none.
+    ///     the group. If no ``QueueManager`` holds the group, the children run on a shared queue.
     ///   - body: The closure that runs the children. The closure should respect the cancellation of its task.
     @_disfavoredOverload
     public convenience init(
@@ -181,7 +181,7 @@ extension GroupOperation {
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
     ///     width applies.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
-    ///     the group, or a shared queue if there is none.
+    ///     the group. If no ``QueueManager`` holds the group, the children run on a shared queue.
     ///   - body: The closure that runs the children.
     @_disfavoredOverload
     public convenience init(
@@ -213,7 +213,7 @@ extension GroupOperation where ErrorType == GroupFailure {
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
     ///     width applies.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
-    ///     the group, or a shared queue if there is none.
+    ///     the group. If no ``QueueManager`` holds the group, the children run on a shared queue.
     ///   - body: The closure that runs the children. The closure should respect the cancellation of its task.
     public convenience init(
         width: Int? = nil, on queue: QueueManager? = nil,
@@ -241,7 +241,7 @@ extension GroupOperation where ErrorType == GroupFailure {
     ///   - width: The maximum number of children that run at the same time. The default is `nil`, so only the queue's
     ///     width applies.
     ///   - queue: The queue on which the children run. The default is `nil`, which uses the ``QueueManager`` that holds
-    ///     the group, or a shared queue if there is none.
+    ///     the group. If no ``QueueManager`` holds the group, the children run on a shared queue.
     ///   - body: The closure that runs the children.
     public convenience init(
         width: Int? = nil, on queue: QueueManager? = nil,

@@ -7,15 +7,14 @@ import Foundation
 public struct GroupProgress: Sendable, Hashable, CustomStringConvertible {
     /// The sum of the weights of all children that have ended and of the completed parts of running children.
     public let completedWeight: Double
-    /// The sum of the weights of all children, or the expected total weight if the expected weight is larger.
+    /// The sum of the weights of all children or the expected total weight, whichever is larger.
     public let totalWeight: Double
 
     /// Creates a progress value for use in your own tests.
     ///
     /// - Parameters:
     ///   - completedWeight: The total weight of the completed work, including the completed parts of running children.
-    ///   - totalWeight: The total weight of all children, or the expected total weight if the expected weight is
-    ///     larger.
+    ///   - totalWeight: The total weight of all children or the expected total weight, whichever is larger.
     public init(completedWeight: Double, totalWeight: Double) {
         self.completedWeight = completedWeight
         self.totalWeight = totalWeight
@@ -79,9 +78,9 @@ extension GroupOperation {
     /// You can display the object, or add it as a child to a larger `Progress` object.
     ///
     /// To follow the progress, read this property before the group ends. The group updates the object on the callback
-    /// queue. The unit of the object is a ten-thousandth of the group's work. Canceling, pausing or resuming the object
-    /// cancels, suspends or resumes the group. If the fraction of the group decreases, the object keeps its value until
-    /// the fraction has reached that value again.
+    /// queue. The unit of the object is a ten-thousandth of the group's work. To cancel, suspend or resume the group,
+    /// call `cancel()`, `pause()` or `resume()` on the object. If the fraction of the group decreases, the object keeps
+    /// its value until the fraction has reached that value again.
     public var progress: Progress {
         guard let reporter = makeReporterIfNeeded() else { return makeProgress() }
         let progress = reporter.foundation(makeProgress)

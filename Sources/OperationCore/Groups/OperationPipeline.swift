@@ -14,8 +14,8 @@
 /// running operations and waiting results is equal to the sum of its `width` and `buffer`. Therefore, the widths and
 /// the buffers limit the number of elements in progress, regardless of the total number of elements.
 ///
-/// A pipeline is a value that describes work. Each group that ``operation(on:)`` creates iterates over the elements
-/// from the beginning.
+/// A pipeline is a value that describes work. Each call to ``operation(on:)`` creates a group that iterates over the
+/// elements from the beginning.
 public struct OperationPipeline<Output: Sendable>: Sendable {
     /// Builds the stages so far, the last of which passes its results to `next`.
     let build: @Sendable (_ next: any PipelineSink<Output>) -> PipelineSource
@@ -92,7 +92,7 @@ public struct OperationPipeline<Output: Sendable>: Sendable {
     /// If an operation in a stage fails or is canceled, the group fails.
     ///
     /// - Parameter queue: The queue on which the operations run. The default is `nil`, which uses the ``QueueManager``
-    ///   that holds the group, or a shared queue if there is none.
+    ///   that holds the group. If no ``QueueManager`` holds the group, the operations run on a shared queue.
     public func operation(on queue: QueueManager? = nil) -> GroupOperation<[Output], GroupFailure> {
         let results = PipelineResults<Output>()
         let source = build(results)

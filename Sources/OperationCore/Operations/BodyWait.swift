@@ -280,8 +280,8 @@ package final class BlockingWaiter: Sendable {
 
     /// Blocks the calling thread until `wake` is called.
     ///
-    /// The body of an operation that a ``QueueManager`` runs gives up its slot while it waits, and the operation that
-    /// it waits for becomes the most urgent one. A thread of another pool is replaced.
+    /// If the body of an operation in a ``QueueManager`` waits, the operation releases its slot during the wait, and
+    /// the awaited operation becomes the most urgent one. A thread of another pool is replaced.
     ///
     /// - Returns: `false`, without a wait, if too many threads already wait. See ``QueueManager/threadLimit``.
     @discardableResult

@@ -112,8 +112,9 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         }
     }
 
-    /// The operation whose life this operation shares, which is the original of a mapped operation, or else the
-    /// operation itself.
+    /// The operation whose life this operation shares.
+    ///
+    /// For a mapped operation, this is the original. For any other operation, this is the operation itself.
     @inline(__always) final var life: ManagedOperation { original ?? self }
 
     package override init() {

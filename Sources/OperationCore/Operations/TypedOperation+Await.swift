@@ -56,8 +56,8 @@ extension TypedOperation {
     /// Starts the operation, waits until its outcome is decided, and returns its result.
     ///
     /// The body begins on a global queue. However, on Linux, a network operation can begin on the calling task's thread.
-    /// In this case, its start calls no hook and no closure of yours, and its request body, if any, is in memory. The
-    /// waiting task of this operation may also decode an endpoint's response of at most 64 KiB. The result type's
+    /// In this case, the start calls none of your hooks and closures, and the request has no body or a body in memory.
+    /// The waiting task of this operation may also decode an endpoint's response of at most 64 KiB. The result type's
     /// initializers then inherit the task-local values of the task, and this method returns only after the decoding,
     /// even if the operation is canceled earlier.
     ///

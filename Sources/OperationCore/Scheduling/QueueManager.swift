@@ -32,9 +32,9 @@ import Foundation
 ///
 /// Within milliseconds, the queue also detects bodies that block their threads in calls that the queue cannot observe,
 /// such as a wait for a semaphore. If an operation is ready but none begins, and the process does not keep all cores
-/// busy, the queue adds threads. The number of threads grows to at most 64, or to the number of cores if that is
-/// greater. On a computer with up to 64 cores, 65 bodies that wait for each other with a semaphore never end. If the
-/// cores are busy, the queue adds a thread only rarely. The additional threads end when the cores are busy again.
+/// busy, the queue adds threads. The number of threads grows to at most 64 or the number of cores, whichever is larger.
+/// On a computer with up to 64 cores, 65 bodies that wait for each other with a semaphore never end. If the cores are
+/// busy, the queue adds a thread only rarely. The additional threads end when the cores are busy again.
 ///
 /// On all platforms, the quality of service determines the order in which operations of `normal` priority begin. On
 /// Apple platforms, a thread also adopts the quality of service of the operation that it runs.
@@ -101,7 +101,9 @@ extension QueueManager {
         try engine.add(plain: operation)
     }
 
-    /// Adds several operations to the queue in the order of the array, or adds none if one of them cannot be added.
+    /// Adds several operations to the queue in the order of the array.
+    ///
+    /// If the queue cannot add one of the operations, it adds none of them.
     ///
     /// - Parameter operations: The operations, none of which has started or is in a queue or a group.
     /// - Throws: A ``QueueError`` if one of the operations is already in a queue or a group, was started or has ended.

@@ -375,8 +375,8 @@ package enum BorrowedThread {
 
 /// The number of threads that work for a queue, and its limit.
 ///
-/// The limit is the number of cores, or the width of the queue if that is less. Bodies that wait through calls of this
-/// package are replaced immediately.
+/// The limit is the number of cores or the width of the queue, whichever is less. If a body waits in a call of this
+/// package, another thread immediately takes the place of its thread.
 ///
 /// If no entry begins for some time although one could, the queue checks whether the bodies block in another way or
 /// compute. If the process leaves cores idle, the limit doubles, regardless of the width, because a body may still

@@ -20,7 +20,8 @@ import Synchronization
 public struct NetworkBase: Sendable {
     /// The URL of the service, to which operations append the paths of endpoints.
     ///
-    /// Each request to a path also contains the query of this URL.
+    /// If this URL has a query, each request to a path of the service contains this query, followed by the query of the
+    /// endpoint. A request to a URL that you pass to ``Endpoint/at(_:allowsOtherOrigin:)`` does not contain this query.
     public var url: URL
     /// The session that sends the requests.
     ///
@@ -525,7 +526,7 @@ extension NetworkBase {
         try await session.followingRedirects.stream(limited(endpoint.request(at: self)), rules: rules)
     }
 
-    /// Returns the server-sent events that the service sends in response to a GET request to a path.
+    /// Returns the server-sent events that the service sends in response to a GET request to a path of the service.
     ///
     /// ```swift
     /// func watch(_ shop: NetworkBase) async throws {

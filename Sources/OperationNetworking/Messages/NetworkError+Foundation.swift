@@ -100,8 +100,9 @@ extension NetworkError: CustomNSError {
 
     /// The user info of the `NSError` that represents this network error.
     ///
-    /// The dictionary contains the message and the names of the code and the phase. If available, it also contains the
-    /// status, the request, the URL, the ``cause`` or else the ``underlying`` error, and the details of retries.
+    /// The dictionary contains the message and the names of the code and the phase. If the error has a status, a
+    /// request, a URL or details of retries, the dictionary also contains these values. The value for
+    /// `NSUnderlyingErrorKey` is the ``cause`` or, if there is no cause, the ``underlying`` error.
     public var errorUserInfo: [String: Any] {
         var info: [String: Any] = [NSLocalizedDescriptionKey: message, "code": code.description]
         info["phase"] = phase.description

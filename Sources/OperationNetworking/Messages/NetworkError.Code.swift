@@ -66,7 +66,8 @@ extension NetworkError.Code {
     public static let cancelled = Self("cancelled")
     /// The session was closed before or during the request.
     public static let sessionClosed = Self("sessionClosed")
-    /// The session cannot send the request, for example because the system lacks a library.
+    /// The session cannot send the request, for example because a library is missing or because the session was created
+    /// before a call to `fork`.
     public static let sessionUnavailable = Self("sessionUnavailable")
     /// The request exceeded one of its timeouts.
     ///
@@ -105,8 +106,8 @@ extension NetworkError.Code {
     public static let bodyTooLarge = Self("bodyTooLarge")
     /// The session cannot decompress the response body.
     public static let undecodableBody = Self("undecodableBody")
-    /// The ratio between the size of the decompressed response body and the number of received bytes exceeds
-    /// ``TransferOptions/maximumExpansion``.
+    /// The decompressed response body exceeds 1 MiB, and the ratio between its size and the number of received bytes
+    /// exceeds ``TransferOptions/maximumExpansion``.
     public static let expansionTooLarge = Self("expansionTooLarge")
     /// The transfer failed for a reason that no other code describes.
     ///

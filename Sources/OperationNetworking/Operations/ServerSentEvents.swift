@@ -17,7 +17,7 @@ import OperationCore
 /// If a connection ends or fails, the sequence waits and opens a new connection. If the server sends event IDs, the
 /// sequence requests the events after the last event that it received. The default wait is 3 seconds, and the server
 /// can set a wait between 0.1 seconds and 1 hour. The wait becomes longer with each consecutive failure, up to one
-/// minute, or up to the wait that the server has set if that wait is longer.
+/// minute or the wait that the server has set, whichever is longer.
 ///
 /// The sequence ends if the server responds with the status 204. The sequence throws an error in these cases:
 ///

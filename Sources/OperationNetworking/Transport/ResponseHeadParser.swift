@@ -230,7 +230,7 @@ extension String {
         }
     }
 
-    /// Creates text from header bytes, which are UTF-8 or otherwise ISO 8859-1.
+    /// Creates text from header bytes in UTF-8, or in ISO 8859-1 if the bytes are not valid UTF-8.
     fileprivate init(headerBytes bytes: UnsafeRawBufferPointer) {
         if bytes.isASCII {
             self = String(decoding: bytes, as: UTF8.self)

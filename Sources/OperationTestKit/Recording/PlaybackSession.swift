@@ -54,7 +54,8 @@ public final class PlaybackSession: NetworkSession {
     ///   - rules: The rules that determine whether a request matches an exchange. By default, the session compares the
     ///     method, the URL and the body.
     ///   - bodyLimit: The maximum number of bytes of each request body that the session keeps in memory. The default is
-    ///     `nil`, which uses the recording's ``SessionRecording/bodyLimit``, or 4 MiB if this limit is unknown.
+    ///     `nil`, which uses the recording's ``SessionRecording/bodyLimit``. If this limit is unknown, the session uses
+    ///     4 MiB.
     public convenience init(
         _ recording: SessionRecording, rules: PlaybackRules = PlaybackRules(), bodyLimit: Int? = nil
     ) {
@@ -68,7 +69,8 @@ public final class PlaybackSession: NetworkSession {
     ///   - rules: The rules that determine whether a request matches an exchange. By default, the session compares the
     ///     method, the URL and the body.
     ///   - bodyLimit: The maximum number of bytes of each request body that the session keeps in memory. The default is
-    ///     `nil`, which uses the recording's ``SessionRecording/bodyLimit``, or 4 MiB if this limit is unknown.
+    ///     `nil`, which uses the recording's ``SessionRecording/bodyLimit``. If this limit is unknown, the session uses
+    ///     4 MiB.
     /// - Throws: A ``SessionRecordingError`` if the file is not a readable recording.
     public convenience init(
         contentsOf file: URL, rules: PlaybackRules = PlaybackRules(), bodyLimit: Int? = nil

@@ -43,7 +43,9 @@ public final class CookieJar: Sendable {
         self.init(suffixes: isPublicSuffix.map(PublicSuffixRule.init) ?? .builtIn, now: { Date() })
     }
 
-    /// Creates a jar with the cookies from a storage, which the initializer reads on the calling thread.
+    /// Creates a jar with the cookies that a ``CookieStorage`` contains.
+    ///
+    /// The initializer reads the cookies on the calling thread.
     ///
     /// A server cannot set a cookie for all hosts in a public suffix, which is a domain whose subdomains have different
     /// owners. By default, the jar uses a built-in list of public suffixes, which contains only these suffixes:
@@ -58,7 +60,7 @@ public final class CookieJar: Sendable {
     /// that uses the complete list.
     ///
     /// - Parameters:
-    ///   - storage: The storage that keeps the cookies between launches of the program.
+    ///   - storage: The object that stores the cookies between launches of the program.
     ///   - isPublicSuffix: A closure that returns whether a domain is a public suffix. The domain is in lowercase and
     ///     does not begin with a dot. The jar can call the closure on any thread. The default is `nil`, which uses the
     ///     built-in list.
@@ -155,7 +157,7 @@ public final class CookieJar: Sendable {
 
     /// Waits until the jar has saved all previous changes.
     ///
-    /// The method returns immediately if the jar has no storage.
+    /// The method returns immediately if the jar has no ``CookieStorage``.
     ///
     /// - Throws: The error that the storage throws if it cannot save the cookies.
     public func save() async throws {

@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A storage that keeps the cookies of a ``CookieJar`` between launches of the program.
+/// A type that stores the cookies of a ``CookieJar`` between launches of the program.
 ///
 /// A jar calls ``load()`` once, on the thread that creates the jar. Later, the jar calls ``save(_:)`` on its own serial
 /// queue.
@@ -21,14 +21,14 @@ public protocol CookieStorage: Sendable {
     func save(_ cookies: [Cookie]) throws
 }
 
-/// A storage that keeps cookies only in memory.
+/// An object that stores cookies only in memory.
 ///
-/// Use this storage in tests, or to copy the cookies of one jar to another. A jar without a storage also keeps its
-/// cookies in memory.
+/// Use this object in tests, or to copy the cookies of one jar to another. A jar without a ``CookieStorage`` also keeps
+/// its cookies in memory.
 package final class MemoryCookieStorage: CookieStorage {
     private let cookies: Locked<[Cookie]>
 
-    /// Creates a storage in memory that initially contains the given cookies.
+    /// Creates an object that initially contains the given cookies.
     package init(_ cookies: [Cookie] = []) {
         self.cookies = Locked(cookies)
     }
@@ -40,7 +40,7 @@ package final class MemoryCookieStorage: CookieStorage {
     package func save(_ cookies: [Cookie]) { self.cookies.withLock { $0 = cookies } }
 }
 
-/// A storage that keeps cookies in a file that only its owner can read.
+/// An object that stores cookies in a file that only the file's owner can read.
 ///
 /// The storage replaces the file atomically, so that the file contains either the old or the new cookies after a crash.
 /// Use a file for only one jar. If two jars save to the same file, the file contains only the cookies that were saved
@@ -49,7 +49,7 @@ public struct FileCookieStorage: CookieStorage {
     /// The URL of the file that contains the cookies.
     public let url: URL
 
-    /// Creates a storage that keeps cookies in a file.
+    /// Creates an object that stores cookies in a file.
     ///
     /// The storage creates missing directories when it saves cookies.
     ///
@@ -115,7 +115,7 @@ public struct FileCookieStorage: CookieStorage {
         try folder.replaceFile(with: bytes)
     }
 
-    /// The file to which the symbolic links of this user lead, or the file itself if it is not such a link.
+    /// The file at the end of a chain of this user's symbolic links, or the file itself if it is not a symbolic link.
     private var target: URL {
         var target = url
         // The number of links that Linux follows.

@@ -226,5 +226,5 @@ final class GzipProducer: BodyProducer {
 extension NetworkError {
     static let noCompression = NetworkError(
         code: .compressionUnavailable, phase: .checking,
-        message: "The body cannot be compressed, because zlib is missing on this system. Send the body uncompressed.")
+        message: "OperationKit cannot load zlib to compress the body. Install zlib, or send the body uncompressed.")
 }

@@ -67,8 +67,8 @@ public struct RequestBody: Sendable {
     /// - Parameters:
     ///   - length: The number of bytes in the body. The request fails if the producer provides a different number of
     ///     bytes. The default is `nil`, which means that the length is unknown.
-    ///   - canBeSentAgain: A Boolean value that indicates whether the producers that `makeProducer` creates always
-    ///     provide the same bytes.
+    ///   - canBeSentAgain: A Boolean value that indicates whether all producers from `makeProducer` provide the same
+    ///     bytes.
     ///   - makeProducer: A closure that creates the producer for one transfer. The session calls the closure on one of
     ///     its threads, so the closure must not block.
     public static func stream(

@@ -91,7 +91,7 @@
 
         private static let forked = NetworkError(
             code: .sessionUnavailable, phase: .waiting,
-            message: "The session was created before the process was forked. Start another program (Process) instead.")
+            message: "A session of the parent process does not work in a child process. Call exec after fork.")
 
         private var unavailability: NetworkError? {
             if case .failure(let error) = CurlLibrary.shared { return error }

@@ -66,7 +66,7 @@ extension ConformanceCase {
                 run.task.cancel()
                 #expect(await run.end().error?.code == .cancelled)
             },
-            ConformanceCase("a task that its receiver holds delivers no bytes until the receiver calls proceed") {
+            ConformanceCase("a held task delivers no bytes until the receiver calls proceed") {
                 bench async throws in
                 bench.server.route("/") { _ in .repeating(TestPattern.block, count: size) }
                 let held = Locked(false), overruns = Locked(0)

@@ -130,7 +130,7 @@ extension ConformanceCase {
                 bench.server.endConnections()
                 try await bench.checkHealth()
             },
-            ConformanceCase("canceling a task whose body producer has no bytes ends it") { bench async throws in
+            ConformanceCase("canceling a task ends it, even if its body producer has no bytes") { bench async throws in
                 bench.server.route("/") { _ in .status(204) }
                 let producer = SilentProducer()
                 let run = bench.start(try bench.request("POST", body: .stream(canBeSentAgain: false) { producer }))
@@ -149,7 +149,7 @@ extension ConformanceCase {
                 #expect(await run.end().error?.code == .cancelled)
                 await bench.server.counts { $0.openConnections == 0 }
             },
-            ConformanceCase("canceling a task that its receiver holds ends it") { bench async throws in
+            ConformanceCase("canceling a task ends it, even while the receiver holds the task") { bench async throws in
                 bench.server.route("/") { _ in .repeating(TestPattern.block, count: 50 << 20) }
                 let run = bench.start(try bench.request()) { event, task in
                     if case .bytes = event { task.hold() }

@@ -54,7 +54,7 @@ struct URLSessionDifference: Sendable {
         group(
             .hangs,
             "OperationKit writes the stream to a file before it sends the request, so the server receives no request.",
-            "canceling a task whose body producer has no bytes ends it"),
+            "canceling a task ends it, even if its body producer has no bytes"),
         group(
             .unreliable,
             "Foundation cannot make the server pause. OperationKit keeps the received bytes in memory, up to 64 MiB.",
@@ -133,7 +133,7 @@ struct URLSessionDifference: Sendable {
         group(
             .unreliable,
             "Foundation cannot pause a response, so the response may be complete before the task is canceled.",
-            "canceling a task that its receiver holds ends it"),
+            "canceling a task ends it, even while the receiver holds the task"),
         group(
             .unreliable,
             "Foundation enqueues received bytes without a limit, and processes a cancellation only after these bytes.",
