@@ -1,8 +1,6 @@
 // Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
-import Foundation
-
 /// A table of the entries of a queue, each in its own slot, which another entry gets after its end.
 ///
 /// When most slots at the end of the table are free, the table releases them. So a queue usually uses only the memory

@@ -138,3 +138,125 @@ package protocol ThreadOwner: Sendable {
 
     func threadDidWait()
 }
+
+/// A wait of one task, which ends with an event or with the cancellation of the task.
+///
+/// The code that sees either of them calls `end()`. Until then, the waiting task can perform short work, so that the
+/// work needs no other thread.
+package final class TaskWait: Sendable {
+    private enum State {
+        /// The task does not wait yet, or performs work.
+        case idle
+        case waiting(UnsafeContinuation<Work?, Never>)
+        case over
+    }
+
+    private let state = Locked(State.idle)
+
+    package init() {}
+
+    /// Resumes the task, or lets a later `passage()` return after the work that the task has.
+    package func end() {
+        if case .waiting(let continuation) = state.withLock({ exchange(&$0, with: .over) }) {
+            continuation.resume(returning: nil)
+        }
+    }
+
+    /// Lets the waiting task perform work, and returns whether it will.
+    ///
+    /// The task does not if it is not waiting, for example because it performs other work.
+    package func perform(_ work: @escaping @Sendable () -> Void) -> Bool {
+        let continuation = state.withLock { state -> UnsafeContinuation<Work?, Never>? in
+            guard case .waiting(let continuation) = state else { return nil }
+            state = .idle
+            return continuation
+        }
+        continuation?.resume(returning: Work(work))
+        return continuation != nil
+    }
+
+    /// Waits for `end()`, and performs work in the meantime.
+    package func passage() async {
+        while let work = await next() { work.perform() }
+    }
+
+    /// Waits like `passage()`, and calls a closure when the task is canceled.
+    package func passage(onCancel: @Sendable () -> Void) async {
+        await withTaskCancellationHandler {
+            await passage()
+        } onCancel: {
+            onCancel()
+        }
+    }
+
+    private func next() async -> Work? {
+        await withUnsafeContinuation { continuation in
+            let isOver = state.withLock { state in
+                if case .over = state { return true }
+                state = .waiting(continuation)
+                return false
+            }
+            if isOver { continuation.resume(returning: nil) }
+        }
+    }
+}
+
+/// A closure in a struct.
+///
+/// Generic code that takes or returns a bare closure creates another closure around it, which is an allocation.
+package struct Work: Sendable {
+    package let perform: @Sendable () -> Void
+
+    package init(_ perform: @escaping @Sendable () -> Void) {
+        self.perform = perform
+    }
+}
+
+/// A list of work that turns recursion on one thread into a loop.
+///
+/// When an operation ends, OperationKit notifies its dependents, which may end and notify their own dependents. Freeing
+/// the last operation of a chain frees the operation before it. As plain recursion, a chain of a hundred thousand
+/// operations overflows the stack. With this list, an inner call only adds its work to the list, and the outermost call
+/// performs all the work in the list.
+package enum ThreadWorklist {
+    /// Runs `work` now, or after the current work if the calling thread is already inside `perform`.
+    package static func perform(_ work: @escaping () -> Void) {
+        guard begin() else { return later(work) }
+        work()
+        finish()
+    }
+
+    // The same in steps, for work that needs no closure if it can be done immediately.
+
+    /// Returns whether the calling thread may do such work now and then call `finish`, instead of passing the work to
+    /// `later`.
+    static func begin() -> Bool {
+        let notes = ThreadNotes.current
+        if notes.isWorking { return false }
+        notes.isWorking = true
+        return true
+    }
+
+    /// Leaves work for the outermost call.
+    static func later(_ work: @escaping () -> Void) {
+        ThreadNotes.current.pending.append(work)
+    }
+
+    /// Does the work that was left in the meantime.
+    static func finish() {
+        let notes = ThreadNotes.current
+        while let work = notes.pending.popFirst() { work() }
+        notes.isWorking = false
+    }
+}
+
+extension ThreadWorklist {
+    /// Releases a value in a loop if it may hold an operation that holds another operation, and so on.
+    ///
+    /// Call this method in a `deinit`, which would otherwise release the value by recursion. The argument must be the
+    /// last reference to the value, so take the value out of its property with `release(exchange(&place, with: nil))`.
+    package static func release<Value>(_ value: consuming Value) {
+        var value: Value? = value
+        perform { withExtendedLifetime(exchange(&value, with: nil)) {} }
+    }
+}

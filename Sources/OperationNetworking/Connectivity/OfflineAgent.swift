@@ -1,8 +1,6 @@
 // Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
-import Dispatch
-import Foundation
 import OperationCore
 
 /// An agent that makes one operation wait for the network, before it sends a request and after a failure that the

@@ -2,7 +2,6 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import OperationCore
 
 /// A summary of a request for logs and error messages, without secrets.
 public struct RequestSummary: Sendable, Hashable, CustomStringConvertible {

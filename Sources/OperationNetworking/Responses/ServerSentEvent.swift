@@ -1,9 +1,6 @@
 // Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
-import Foundation
-import OperationCore
-
 /// An event that a server sends in a stream of server-sent events.
 public struct ServerSentEvent: Sendable, Hashable {
     /// The type of the event, which is `message` unless the server specifies another type.

@@ -2,7 +2,6 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import OperationCore
 
 /// A response as the cache stores it, without its body.
 package struct CachedResponse: Hashable, Sendable, Codable {

@@ -1,9 +1,7 @@
 // Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
-import Dispatch
 import Foundation
-import OperationCore
 
 /// A cache that stores responses on disk and reuses them, as RFC 9111 specifies for a private cache.
 ///
