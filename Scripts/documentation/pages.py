@@ -180,13 +180,12 @@ class Site:
 
 
 def with_reference(text, modules):
-    """Returns the front page with links to the libraries after its first paragraph.
+    """Returns the front page with links to the libraries at its end, after “Where to begin”.
 
     The libraries are not topics of the front page, because DocC would then show them without their content.
     """
-    end = text.index("\n\n", text.index("}\n") + 3)
     reference = f"Reference: {', '.join(f'``/{module}``' for module in modules)}. {WITHOUT_REFERENCE}"
-    return f"{text[:end]}\n\n{reference}{text[end:]}"
+    return f"{text.rstrip()}\n\n{reference}\n"
 
 
 def is_first(page):

@@ -13,7 +13,7 @@ LONGEST_SYMBOL = 400
 # The symbols whose titles in the sidebar are declarations, and the width of the sidebar.
 SHORTENED = ("property", "case", "method", "init", "subscript", "func", "op")
 WIDEST = 32
-KEYWORDS = re.compile(r"(?:(?:static|class|convenience|mutating|nonisolated|override|func|var|let|case) )*")
+MODIFIERS = re.compile(r"(?:(?:static|class|convenience|mutating|nonisolated|override|func|var|let|case) )*")
 GENERICS = re.compile(r"(?<=\w)<[^()]*>(?=\()")
 CALL = re.compile(r"\w+\([^()]*\)")
 INLINE = {"text", "codeVoice", "reference", "emphasis", "strong", "link", "newTerm", "inlineHead", "strikethrough"}
@@ -68,11 +68,11 @@ def shorten_sidebar(site):
             if node.get("type") not in SHORTENED or len(node["title"]) <= WIDEST:
                 continue
             page = json.loads((site / f"data{node['path']}.json").read_text(encoding="utf-8"))
-            keywords = KEYWORDS.match(node["title"])[0]
-            call = CALL.match(GENERICS.sub("", node["title"].removeprefix(keywords)))
+            modifiers = MODIFIERS.match(node["title"])[0]
+            call = CALL.match(GENERICS.sub("", node["title"].removeprefix(modifiers)))
             name = page["metadata"]["title"]
-            titles = [keywords + call[0]] if call else []
-            node["title"] = next((title for title in [*titles, keywords + name] if len(title) <= WIDEST), name)
+            titles = [modifiers + call[0]] if call else []
+            node["title"] = next((title for title in [*titles, modifiers + name] if len(title) <= WIDEST), name)
 
     for nodes in index["interfaceLanguages"].values():
         shorten(nodes)
@@ -94,9 +94,14 @@ def entry(path):
     row = [data["title"], kind, f"documentation/{address.lower()}/", text if is_article else text[:LONGEST_SYMBOL]]
     if not is_article:
         return row
-    summary = words(content[0], page).strip()
-    keywords = [summary.removeprefix("Keywords:")] if summary.startswith("Keywords:") else []
-    return [*row, "; ".join([*headings(content), *keywords])]
+    return [*row, "; ".join([*headings(content), *keywords(page)])]
+
+
+def keywords(page):
+    """Returns the keywords of an article, which its last paragraph can list."""
+    blocks = [block for section in page.get("primaryContentSections", []) for block in section.get("content", [])]
+    last = words(blocks[-1:], page).strip()
+    return [last.removeprefix("Keywords:").strip()] if last.startswith("Keywords:") else []
 
 
 def words(node, page):

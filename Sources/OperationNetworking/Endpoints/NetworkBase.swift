@@ -8,13 +8,36 @@ import Synchronization
 
 /// The settings that all requests to a service share, such as the URL, the headers and the rules for responses.
 ///
-/// ```swift
-/// struct Album: Decodable, Sendable { let title: String }
+/// Create one base for each service, and set its properties in the closure of the initializer. For each request, call a
+/// method such as `get` or `send`, and start the returned operation, for example with `run()`:
 ///
-/// func albums(of shop: NetworkBase) -> EndpointOperation<[Album]> {
-///     shop.get("albums", ["page": 2])
+/// ```swift
+/// struct Album: Codable, Sendable { let title: String }
+///
+/// let shop = NetworkBase(URL(string: "https://api.example.com/v1/")!) {
+///     $0.headers["X-API-Key"] = "a key"
+///     $0.retry = .standard
+///     $0.offline = .standard
 /// }
+/// let albums: [Album] = try await shop.get("albums", ["page": 2]).run()
+/// let new = Album(title: "One")
+/// let added: Album = try await shop.send(new, to: "albums").run()
+/// print(albums.count, added.title)
 /// ```
+///
+/// By default, operations accept the status codes 200 to 299, ignore the state of the network, and do not retry. You
+/// usually change these settings:
+///
+/// - Add headers that all requests need, such as an API key, to ``headers``. For a token that expires, call
+///   ``authenticate(by:)``.
+/// - To repeat failed requests, set ``retry``. To wait while the network is unavailable, set ``offline``.
+/// - To change the timeouts of each request, set ``options``.
+/// - To convert other JSON, such as snake_case keys, set ``makeDecoder`` and ``makeEncoder``.
+/// - In tests, set ``session`` to a session that needs no network.
+///
+/// When you create an operation, it copies the base. If you change the base later, the change affects only operations
+/// that you create afterward. All copies of a base use the same objects, such as the session, the authenticators and
+/// the rate limit.
 ///
 /// Guide: `Docs/Guides/NetworkOperations.md`
 public struct NetworkBase: Sendable {

@@ -33,6 +33,8 @@ import Synchronization
 /// The session does not deliver a redirect that it follows or a challenge to which it responds. The ``ResponseHead``
 /// and the metrics belong to the final request, so ``ResponseHead/url`` is the URL of that request. If a request has
 /// its own `Cookie` or `Authorization` header, the session does not replace the header.
+///
+/// Guide: `Docs/Guides/HTTPFeatures.md`
 public final class ExchangeSession: NetworkSession {
     /// The transport session, which sends the requests.
     package let transport: any NetworkSession

@@ -65,6 +65,8 @@ import Synchronization
 /// neither an evaluator nor an `evaluate` hook, the instance fails only when the response is complete.
 ///
 /// From the start to the end of a transfer, the session keeps a strong reference to the operation.
+///
+/// Guide: `Docs/Guides/NetworkOperations.md`
 open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<ResultType, NetworkError>,
     AnyNetworkOperation, @unchecked Sendable
 {

@@ -6,16 +6,34 @@ import OperationCore
 
 /// The settings that determine whether, when and how often an operation sends a failed request again.
 ///
+/// An operation without these settings does not retry. To retry all requests to a service, change a copy of
+/// ``standard``, and assign the copy to ``NetworkBase/retry``:
+///
 /// ```swift
-/// func albums(at url: URL) -> NetworkDataOperation<Data> {
-///     let operation = NetworkDataOperation(url: url) { data, _ in data }
-///     operation.retry = .standard
-///     operation.retryHandler = { event in print(event) }
-///     return operation
+/// var retry = Retry.standard
+/// retry.policy.maximumAttempts = 5
+/// retry.attemptTimeout = .seconds(10)
+/// let shop = NetworkBase(URL(string: "https://api.example.com/v1/")!) {
+///     $0.retry = retry
+///     $0.retryHandler = { event in print(event) }
 /// }
+/// let titles: [String] = try await shop.get("titles").run()
+/// print(titles.count)
 /// ```
 ///
-/// To set the retry behavior for all operations of a service, set ``NetworkBase/retry``.
+/// The operation calls the `retryHandler` on its callback queue with each decision about a failed attempt. You can also
+/// set ``AnyNetworkOperation/retry`` and ``AnyNetworkOperation/retryHandler`` on a single operation before it starts.
+///
+/// With the default settings, an operation makes at most three attempts, which begin within one minute. The operation
+/// retries only after a temporary failure, and only if the request is safe to repeat. Each pause is a random time up to
+/// half a second after the first attempt, or up to one second if the server reports that it is overloaded. This upper
+/// bound doubles after each attempt. If a `Retry-After` header specifies at most one minute, the pause is at least that
+/// long. The duration of an attempt is not limited.
+///
+/// A `Retry` is a value that an operation copies when you set the property, or when you create the operation with a
+/// base. If you change your copy later, the change does not affect this operation. All copies share the ``budget`` and
+/// the ``originPauses``, which are objects. With the default budget ``RetryBudget/shared``, the retries of all
+/// operations in the process count toward the same limit.
 ///
 /// Guide: `Docs/Guides/Retry.md`
 public struct Retry: Sendable {

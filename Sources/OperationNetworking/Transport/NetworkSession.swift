@@ -6,6 +6,8 @@
 /// A session does not have to follow redirects, respond to challenges, store cookies or cache responses. An
 /// ``ExchangeSession`` adds these features to any session. A session must not repeat a request that the server might
 /// have processed.
+///
+/// Guide: `Docs/Guides/Sessions.md`
 public protocol NetworkSession: AnyObject, Sendable {
     /// Creates a task that sends a request when you first call the task's `resume()` method.
     ///

@@ -24,6 +24,8 @@ import OperationCore
 /// The server calls the closures on its own thread. A closure must return quickly, because the server cannot handle
 /// other connections during the call. To delay a response, use a step such as ``LoopbackStep/stall(until:)`` or
 /// ``LoopbackStep/pause(_:)``. The server stops when you release it.
+///
+/// Guide: `Docs/Guides/Testing.md`
 public final class LoopbackServer: Sendable {
     /// The addresses on which the server listens, including the ports that the system assigned.
     package let addresses: [LoopbackAddress]

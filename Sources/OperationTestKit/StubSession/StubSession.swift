@@ -19,6 +19,8 @@ import OperationNetworking
 /// Tasks in this session behave like tasks in a session that uses a network. Each task reports its end exactly once,
 /// respects `suspend()` and `hold()`, and ends immediately when it is canceled. The session does not support time
 /// limits, metrics or compression. To test the data that is sent over a connection, use a ``LoopbackServer``.
+///
+/// Guide: `Docs/Guides/Testing.md`
 public final class StubSession: NetworkSession {
     private struct Route {
         let method: String?
