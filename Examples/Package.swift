@@ -58,8 +58,8 @@ let package = Package(
             name: "AlbumScreenSwift5Tests",
             dependencies: ["AlbumScreenSwift5", .product(name: "OperationTestKit", package: "OperationKit")]
         ),
-        // A base class for the requests of a service, a class for each endpoint, and a screen, each in a module of its own; in
-        // both language modes, too.
+        // A base class for the requests of a service, a class for each endpoint, and a screen, each in its own module
+        // for each language mode.
         .target(
             name: "CatalogService",
             dependencies: [.product(name: "OperationNetworking", package: "OperationKit")]

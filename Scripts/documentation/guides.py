@@ -29,7 +29,7 @@ def wrong_guides(table, sources, pages):
                 named[owner[1]] = line[1]
     for name in sorted(table.keys() | named.keys()):
         if table.get(name) != named.get(name):
-            yield f"{TABLE}: the guide of {name} is {table.get(name)}, and its doc comment names {named.get(name)}"
+            yield f"{TABLE}: the guide of {name} is {table.get(name)}, but the doc comment of the type names {named.get(name)}"
     for name, path in table.items():
         if f"`{name}`" not in pages.get(path, ""):
             yield f"{path}: the guide does not name `{name}`"
@@ -49,7 +49,8 @@ def link(site, name_of):
         found = [page for page in data.glob(f"*/{name.lower()}.json") if page.parent.name != "operationkit"]
         guide = data / f"operationkit/{name_of(path).lower()}.json"
         if len(found) != 1 or not guide.exists():
-            yield f"{TABLE}: error: the site has {len(found)} pages of {name} and needs one, or lacks {path}"
+            pages = f"{len(found)} pages of {name} and {int(guide.exists())} of {path}"
+            yield f"{TABLE}: error: expected one page of each on the site, found {pages}"
             continue
         page, article = json.loads(found[0].read_text(encoding="utf-8")), json.loads(guide.read_text(encoding="utf-8"))
         identifier = article["identifier"]["url"]

@@ -91,7 +91,7 @@ class Site:
             else:
                 converted = self.linked_types(LINK.sub(lambda match: self.link(match, page, place), line))
                 if LEFT_OVER.search(CODE.sub("", converted)):
-                    self.problems.append(f"{place}: error: a link in this line is not understood: {line.strip()}")
+                    self.problems.append(f"{place}: error: the script cannot read a link in this line: {line.strip()}")
                 yield converted
             if line.startswith("# ") and not is_titled:
                 is_titled = True
@@ -109,7 +109,7 @@ class Site:
         target = self.pages.get(path)
         if target is None:
             if not (ROOT / path).exists():
-                self.problems.append(f"{place}: error: the link leads nowhere: {address}")
+                self.problems.append(f"{place}: error: the target of the link does not exist: {address}")
                 return text
             # A file of the repository that is not a page of the site.
             if self.source_url:
@@ -120,16 +120,16 @@ class Site:
         if not anchor or target.path == FRONT:
             return f"[{text}](doc:{target.name})"
         if anchor not in target.anchors:
-            self.problems.append(f"{place}: error: {path} has no heading for #{anchor}")
+            self.problems.append(f"{place}: error: {path} has no heading with the anchor #{anchor}")
             return text
         return f"[{text}](doc:{target.name}#{target.anchors[anchor]})"
 
     def image(self, text, path, place):
         source = ROOT / path
         if not source.exists():
-            self.problems.append(f"{place}: error: there is no image {path}")
+            self.problems.append(f"{place}: error: the image {path} does not exist")
         elif self.images.setdefault(source.name, source) != source:
-            self.problems.append(f"{place}: error: two images are named {source.name}")
+            self.problems.append(f"{place}: error: two images have the name {source.name}")
         return f"![{text}]({source.name})"
 
     def linked_types(self, line):
@@ -199,7 +199,7 @@ def pages_of_repository():
 
 
 def read_page(path):
-    # What a comment leaves behind keeps its lines, so that problems are told with theirs.
+    # A removed comment leaves its line breaks, so that problems are reported with the correct lines.
     text = (ROOT / path).read_text(encoding="utf-8")
     page = Page(path, name_of(path), with_whole_links(without_comments(text)).split("\n"))
     is_code, counts = False, {}

@@ -73,12 +73,12 @@ class Index:
         self.library = load_library()
         stores = sorted((root / ".build").glob("*/debug/index/store"))
         if not stores:
-            raise NoIndex("nothing was built yet")
+            raise NoIndex("the package was not built yet")
         self.folder = stores[0]
         self.problem = c_void_p()
         self.store = self.call("store_create", str(self.folder).encode(), byref(self.problem))
         if not self.store:
-            raise NoIndex("it cannot be opened")
+            raise NoIndex("the index cannot be opened")
 
     def call(self, name, *arguments):
         return getattr(self.library, f"indexstore_{name}")(*arguments)
@@ -98,7 +98,7 @@ class Index:
             self.call("unit_reader_dispose", reader)
         old = [path for path in sources if Path(path).stat().st_mtime > known.get(path, (0,))[0]]
         if old:
-            raise NoIndex(f"{len(old)} files were changed after they were built, {Path(sorted(old)[0]).name} for one")
+            raise NoIndex(f"{len(old)} files were changed after the build, for example {Path(sorted(old)[0]).name}")
         return [(Path(path), records) for path, (_, records) in sorted(known.items())]
 
     def units(self):
@@ -144,12 +144,12 @@ def load_library():
     found = subprocess.run(["xcrun", "--find", "swift"], capture_output=True, text=True).stdout.strip() if is_mac else None
     swift = found or shutil.which("swift")
     if not swift:
-        raise NoIndex("there is no Swift on PATH")
+        raise NoIndex("PATH contains no swift")
     path = Path(swift).resolve().parent.parent / "lib" / ("libIndexStore.dylib" if is_mac else "libIndexStore.so")
     try:
         library = ctypes.CDLL(str(path))
     except OSError as problem:
-        raise NoIndex(f"the toolchain has no library to read it: {problem}") from None
+        raise NoIndex(f"the toolchain has no library that reads the index: {problem}") from None
     for name, (result, arguments) in FUNCTIONS.items():
         function = getattr(library, f"indexstore_{name}")
         function.restype, function.argtypes = result, arguments

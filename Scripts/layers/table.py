@@ -13,20 +13,20 @@ class Module:
     def __init__(self, name):
         self.name = name
         self.imports = set()
-        self.floors = []  # lists of rooms, each with its description
-        self.upward = {}  # (room, other room) to (names, why)
-        self.kept = []  # (words, rooms, why)
+        self.layers = []  # lists of folders, each with its description
+        self.upward = {}  # (folder, other folder) to (names, why)
+        self.reserved = []  # (words, folders, why)
 
-    def height(self, room):
-        """Returns the height of a room above the lowest layer, or None if the table does not contain the room."""
-        for index, floor in enumerate(self.floors):
-            if any(name == room for name, _ in floor):
-                return len(self.floors) - index
+    def height(self, folder):
+        """Returns the height of a folder above the lowest layer, or None if the table does not contain the folder."""
+        for index, layer in enumerate(self.layers):
+            if any(name == folder for name, _ in layer):
+                return len(self.layers) - index
         return None
 
     @property
-    def rooms(self):
-        return [name for floor in self.floors for name, _ in floor]
+    def folders(self):
+        return [name for layer in self.layers for name, _ in layer]
 
 
 def read_table(text, place):
@@ -37,7 +37,7 @@ def read_table(text, place):
             try:
                 read_line(line, modules)
             except (BadTable, ValueError, IndexError) as problem:
-                raise BadTable(f"{place}:{number}: {problem or 'not understood'}: {line}") from None
+                raise BadTable(f"{place}:{number}: {problem or 'not valid'}: {line}") from None
     return modules
 
 
@@ -49,29 +49,29 @@ def read_line(line, modules):
     module = modules[-1]
     if key == "imports":
         module.imports |= set(rest.split())
-    elif key == "floor":
-        floor = []
+    elif key == "layer":
+        layer = []
         for part in rest.split("|"):
-            room, words = (half.strip() for half in part.split(":", 1))
-            if room in module.rooms or any(room == name for name, _ in floor):
-                raise BadTable("a room stands there twice")
-            floor.append((room, words))
-        module.floors.append(floor)
+            folder, words = (half.strip() for half in part.split(":", 1))
+            if folder in module.folders or any(folder == name for name, _ in layer):
+                raise BadTable("the table lists a folder twice")
+            layer.append((folder, words))
+        module.layers.append(layer)
     elif key == "upward":
-        match = re.fullmatch(r"(\S+) names (.+?) of (\S+): (\S.+)", rest)
+        match = re.fullmatch(r"(\S+) uses (.+?) of (\S+): (\S.+)", rest)
         if not match:
-            raise BadTable("say `upward ROOM names NAME, NAME of ROOM: why`")
-        room, names, other, why = match.groups()
-        if module.height(room) is None or module.height(other) is None:
-            raise BadTable("an unknown room")
-        if module.height(other) < module.height(room):
-            raise BadTable("that room is lower: it may be named anyway")
-        module.upward[room, other] = (set(names.split(", ")), why)
-    elif key == "kept":
+            raise BadTable("expected `upward FOLDER uses NAME, NAME of FOLDER: reason`")
+        folder, names, other, why = match.groups()
+        if module.height(folder) is None or module.height(other) is None:
+            raise BadTable("an unknown folder")
+        if module.height(other) < module.height(folder):
+            raise BadTable("the other folder is in a lower layer and needs no exception")
+        module.upward[folder, other] = (set(names.split(", ")), why)
+    elif key == "reserved":
         match = re.fullmatch(r"(.+?) in (.+?): (\S.+)", rest)
         if not match:
-            raise BadTable("say `kept WORD, WORD in ROOM, ROOM: why`")
-        words, rooms, why = match.groups()
-        module.kept.append((set(words.split(", ")), set(rooms.split(", ")), why))
+            raise BadTable("expected `reserved WORD, WORD in FOLDER, FOLDER: reason`")
+        words, folders, why = match.groups()
+        module.reserved.append((set(words.split(", ")), set(folders.split(", ")), why))
     else:
-        raise BadTable("an unknown word")
+        raise BadTable("an unknown keyword")

@@ -47,7 +47,7 @@ struct ReporterTests {
         #expect(mkfifo(path, 0o600) == 0)
         let reader = open(path, O_RDONLY | O_NONBLOCK)
         let log = try #require(RunLog(.file(path), isWaiting: false))
-        // This is more than the pipe can hold, so a thread reads it meanwhile.
+        // The log is larger than the buffer of the pipe, so a thread reads from the pipe in the meantime.
         let thread = Thread {
             var (buffer, lines) = ([UInt8](repeating: 0, count: 1 << 14), 0)
             while lines < 2_000 {

@@ -103,8 +103,8 @@ package final class QueuedWatcher: Sendable {
                     (exchange(&state.upstream, with: nil), exchange(&state.onEnd, with: nil))
                 }
                 withExtendedLifetime(onEnd) {}
-                // This takes the lock of the upstream operation, which then sees this dependent either completely or
-                // not at all.
+                // Removing the dependency takes the lock of the upstream operation, which then sees this dependent
+                // either completely or not at all.
                 if let upstream { removeDependency(upstream) }
             }
 

@@ -326,7 +326,7 @@ extension GroupEngine {
             state.silence()
             bodyTask = state.bodyTask
         }
-        // This comes after the children, so that they have their own cause.
+        // Cancel the body after the children, so that the children have their own cause.
         bodyTask?.cancel()
     }
 

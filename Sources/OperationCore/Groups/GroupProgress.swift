@@ -309,7 +309,7 @@ package struct GroupMeter: Sendable {
         if openCount == 0 { ended = added }
         if marks.isEmpty { return }
         if let mark = marks.removeValue(forKey: slot) { partial -= mark * weight }
-        // This removes the sum of the rounding errors.
+        // Remove the sum of the rounding errors.
         if marks.isEmpty { partial = 0 }
     }
 

@@ -286,7 +286,7 @@ final class PipelineFlow: GroupSource {
 
     func next() -> GroupPull {
         while true {
-            // This is read before the stages are checked, because an operation that ends later leads to another call.
+            // Read the state before checking the stages, because an operation that ends later leads to another call.
             let isIdle = state.withLock { $0.tags.count == $0.freeTags.count }
             for stage in source.stages.reversed() { stage.passResultsOn() }
             for (number, stage) in source.stages.enumerated().reversed() {

@@ -3,7 +3,7 @@
 
 import Foundation
 
-// This is the only file that notifies Foundation of the state of an operation. The file uses key-value observing on
+// Only this file notifies Foundation of the state of an operation. The file uses key-value observing on
 // Apple platforms, and its replacement on Linux.
 
 #if canImport(ObjectiveC)

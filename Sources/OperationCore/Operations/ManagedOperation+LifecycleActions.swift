@@ -124,7 +124,7 @@ extension ManagedOperation {
             if let maps = extras.maps { runCompletions(of: maps) }
             abandon(extras)
         }
-        // This runs inside the worklist, so that a long chain is freed in a loop and not by recursion.
+        // The teardown runs inside the worklist, so that a long chain is freed in a loop and not by recursion.
         retained.node?.tearDown()
         if let operation, let parent = retained.parent {
             let child = retained.extras?.maps?.added?.mapped ?? operation

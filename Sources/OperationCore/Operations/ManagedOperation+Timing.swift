@@ -251,7 +251,7 @@ extension RareOperationState {
     /// Changes the timing options, and creates them if there are none.
     func timed<Result>(_ change: (inout OperationTiming) -> Result) -> Result {
         var timing = self.timing ?? OperationTiming()
-        // This allows the value to be changed in place instead of being copied.
+        // Remove the stored value, so that the change happens in place instead of in a copy.
         self.timing = nil
         defer { self.timing = timing }
         return change(&timing)

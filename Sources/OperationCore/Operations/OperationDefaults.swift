@@ -72,7 +72,7 @@ extension ManagedOperation {
 
     /// The queue on which a handler must be enqueued at this moment.
     package final var nearestCallbackQueue: DispatchQueue {
-        // This is a loop and not a recursion, because operations can be mapped to any depth.
+        // Use a loop instead of a recursion, because operations can be mapped to any depth.
         var next: ManagedOperation? = self
         while let operation = next {
             if let queue = operation.storage.withLock({ $0.callbackQueue }) { return queue }

@@ -106,7 +106,7 @@ extension ManagedOperation {
     ///
     /// Its dependencies become as urgent as the body.
     final func raise(forBodyOf urgency: QueueLevel) {
-        // This is a loop and not a recursion, because groups can be nested to any depth.
+        // Use a loop instead of a recursion, because groups can be nested to any depth.
         var raised: [ManagedOperation] = [self]
         var next = 0
         while next < raised.count {

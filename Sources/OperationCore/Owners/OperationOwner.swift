@@ -325,6 +325,6 @@ extension CancellationCause {
         CancellationCause(
             code: .ownerGone,
             message: "The operation was canceled because its owner, \(owner), was deallocated. "
-                + "Give operations that should outlive this owner another owner, or no owner.")
+                + "If an operation should outlive this owner, give it another owner or none.")
     }
 }

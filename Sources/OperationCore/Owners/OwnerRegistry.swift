@@ -64,7 +64,7 @@ package final class OwnerRegistry: Sendable {
 }
 
 // Plain operations do not report their end. So whenever their number has doubled, the entries of those that ended are
-// removed. This costs little for each of them and keeps none of them alive.
+// removed. The removal costs little for each operation, and the entries keep no operation alive.
 extension OwnerRegistry {
     /// Returns the owner of a plain operation.
     func owner(ofPlain operation: Operation) -> OperationOwner? {

@@ -93,8 +93,7 @@ extension QueueEngine {
                 apply { state, _ in state.roomWaiters.append(wait) }
             }
             if Task.isCancelled {
-                // This is also done for zero slots, so that slots that were collected for this caller go to the next
-                // one.
+                // Release even zero slots, so that slots that were collected for this caller go to the next caller.
                 releaseReservations(hasReservations ? count : 0)
                 throw .cancelled(what(), queue: name)
             }

@@ -135,8 +135,8 @@ extension QueueEngine {
     }
 
     private func visit(_ worker: WorkerContext, mayDefer: Bool) -> Choice {
-        // This may be the last reference, and code that runs when the operation is freed may wait. So the operation is
-        // kept until the context shows the next job of the thread.
+        // `last` may be the last reference, and code that runs when the operation is freed may wait. So the operation
+        // is kept until the context shows the next job of the thread.
         let last = exchange(&worker.operation, with: nil)
         var after = After()
         let passTime = recording.passTime

@@ -238,7 +238,7 @@ extension QueueEngine {
         after.grant?.resume()
         if after.needsWorker { provideWorker() }
         if after.needsWatch { watchForStall() }
-        // This must come before other actions, which may take long, because the entry has already been taken.
+        // Begin this entry before other actions, which may take long, because the entry has already been taken.
         if let brief = after.brief { beginBriefly(brief) }
         if let rareActions = after.rareActions { perform(rareActions) }
         withExtendedLifetime(after) {}

@@ -35,7 +35,7 @@ extension MeterCounters {
                     ("code", $0.code),
                 ]
             },
-            counter(prefix, "retries_total", "Decisions to make another attempt, by reason.", retries) {
+            counter(prefix, "retries_total", "Scheduled retries, by reason.", retries) {
                 [("reason", $0.word)]
             },
             counter(prefix, "waits_total", "Waits before a request or after a failed attempt, by reason.", waits) {

@@ -184,7 +184,7 @@ public final class AuthenticationRealm: Sendable {
             }
             return ((result, old), calls)
         }
-        // They may hold user objects, so they are released without holding the lock.
+        // The old credential and error may hold user objects, so they are released without holding the lock.
         withExtendedLifetime(old) {}
         return result
     }

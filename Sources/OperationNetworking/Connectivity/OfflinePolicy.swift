@@ -163,7 +163,7 @@ extension OfflineRule {
         .failure(.notConnected, because: "The system has no route to the host."),
         .failure(.cannotFindHost, because: "A DNS lookup needs the network."),
         .failure(.cannotConnect, because: "A connection needs the network."),
-        .failure(.timedOut, because: "The request or its response was lost with the network."),
+        .failure(.timedOut, because: "The network connection was lost before the response arrived."),
         .failure(.connectionLost, because: "The connection broke when the network became unavailable."),
         .failure(.truncatedBody, because: "The response ended when the network became unavailable."),
     ]

@@ -231,7 +231,7 @@ extension DownloadStore {
         if published == nil { throw folder.error(.changedMeanwhile) }
         forgetMetadata()
         if options.isDurable {
-            // This flushes the permissions. The bytes were flushed before.
+            // Flush the permissions. The bytes were flushed before.
             try folder.get(files.synchronize(file))
             try folder.synchronize()
         }

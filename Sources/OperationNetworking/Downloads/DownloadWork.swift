@@ -242,7 +242,7 @@ package final class DownloadWork {
             // The bytes themselves are unreliable.
             return discard(NetworkError(error))
         }
-        // This is the last check. After it, the file appears at its destination even if the download is canceled.
+        // After this last check, the file appears at its destination even if the download is canceled.
         if cancellation.isSet { return keep(.cancelledDownload) }
         do throws(FileOperationError) {
             let url = try store.publish()

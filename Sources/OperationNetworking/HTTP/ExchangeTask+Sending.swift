@@ -109,7 +109,7 @@ extension ExchangeTask {
         _ request: NetworkRequest, _ prepared: PreparedHop, kept: CacheMetadata.Variant?, step: Int,
         _ token: RateLimit.Token?
     ) {
-        // This happens before the session has the request, because a `resume()` can start it from then on.
+        // Notify the watcher before the session has the request, because `resume()` can start the request from then on.
         let watcher = state.withLock { $0.machine.isPresent(step) ? $0.watcher : nil }
         watcher?.hopBegins(request)
         let task = session.transport.makeTask(with: request, receiver: HopReceiver(self, step: step))

@@ -383,7 +383,7 @@ extension NetworkError {
         if let apiError { lines.append("  the server's own error: \(type(of: apiError))") }
         if let cause { lines.append("  cause: \(Self.text(of: cause))") }
         if let underlying { lines.append("  underlying: \(underlying)") }
-        if let retryAfter { lines.append("  the server asks to wait: \(retryAfter.inSeconds)") }
+        if let retryAfter { lines.append("  retry after: \(retryAfter.inSeconds)") }
         if let retryEnd { lines.append("  not sent again: \(retryEnd)") }
         for attempt in attempts { lines.append("  \(attempt)") }
         if let bodyPrefix {

@@ -250,7 +250,7 @@ extension RetryRule {
         .status(408, because: "The server stopped waiting for the request."),
         .status(409, because: "The server may still be processing the first request with this key.").onlyWithKey(),
         .status(425, because: "The server refused to process early data.").limited(to: 1),
-        .status(429, because: "The server asks for fewer requests.").throttling(),
+        .status(429, because: "The server limits the rate of requests.").throttling(),
         .status(500, because: "The server had an internal error."),
         .status(502, because: "A gateway or proxy got an invalid response from the server."),
         .status(503, because: "The server is temporarily unavailable.").throttling(),

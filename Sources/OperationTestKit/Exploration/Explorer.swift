@@ -158,7 +158,7 @@ public struct Explorer {
         let last = turns.last ?? -1
         let next = turns.count < wanted.count ? wanted[turns.count] : last
         if turns.count >= wanted.count, stay >= Self.patience {
-            // This gives each actor a turn eventually.
+            // Give each actor a turn eventually.
             return choices.first { $0 > last } ?? choices[0]
         }
         return choices.contains(next) ? next : choices[0]
@@ -321,15 +321,15 @@ extension Explorer {
             (best, said) = (other, turns)
             return true
         }
-        // This removes actors that are not involved in the failure.
+        // Remove actors that are not involved in the failure.
         for actor in Set(said).sorted(by: >) { _ = take(said.filter { $0 != actor }) }
-        // This finds the smallest number of explicit turns, after which no actor is interrupted.
+        // Find the smallest number of explicit turns, after which no actor is interrupted.
         var (least, most) = (0, said.count)
         while least < most {
             let middle = (least + most) / 2
             if take(Array(said.prefix(middle))) { most = middle } else { least = middle + 1 }
         }
-        // This removes single turns or gives them to the preceding actor, as long as the result improves.
+        // Remove single turns or give them to the preceding actor, as long as the result improves.
         var isBetter = true
         while isBetter, tries < triesToShorten {
             isBetter = false

@@ -171,7 +171,7 @@ final class PollPoller: Poller {
 
     func wait(_ body: (Int32, PollResult) -> Void) {
         guard poll(&entries, nfds_t(entries.count), -1) > 0 else { return }
-        // This iterates over a copy, because handling an event changes the watched descriptors.
+        // The loop iterates over a copy, because handling an event changes the watched descriptors.
         for entry in entries where entry.revents != 0 {
             var result: PollResult = []
             if entry.revents & Int16(POLLIN) != 0 { result.insert(.readable) }

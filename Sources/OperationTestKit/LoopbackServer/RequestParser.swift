@@ -163,7 +163,7 @@ struct RequestParser {
         let size = min(count, waitingCount)
         guard size > 0 else { return nil }
         defer { position += size }
-        // This is a copy, because a slice would make the next append copy the whole buffer.
+        // Return a copy, because a slice would make the next append copy the whole buffer.
         return Array(buffer[position..<(position + size)])[...]
     }
 

@@ -231,7 +231,7 @@ final class ExchangeTap: NetworkReceiver {
             if let error { seen.end = error.code == .cancelled ? .cancelled : .failed(error) }
             return seen
         }
-        // This precedes the end of the operation, so that the recording already contains the exchange.
+        // Report the exchange before the operation ends, so that the recording already contains the exchange.
         report(seen)
         receiver.task(task, didEndWith: error)
     }

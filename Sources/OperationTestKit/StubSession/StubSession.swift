@@ -130,7 +130,7 @@ public final class StubSession: NetworkSession {
     }
 
     func end(_ task: StubTask) {
-        // This may be the last reference, which is released outside the lock.
+        // The removed reference may be the last one, so release it outside the lock.
         _ = state.withLock { $0.running.removeValue(forKey: ObjectIdentifier(task)) }
     }
 

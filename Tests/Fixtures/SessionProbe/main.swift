@@ -4,8 +4,8 @@
 import Foundation
 import OperationNetworking
 
-// A program that uses a session in ways that are not possible inside the tests: it forks, starts other programs, dies
-// of SIGPIPE if it gets one, runs out of descriptors, or has no libcurl. Prints the results.
+// A program that uses a session in ways that are not possible inside the tests. The program forks, starts other
+// programs, dies if it receives SIGPIPE, runs out of descriptors, or has no libcurl, and prints the results.
 
 #if OPERATIONKIT_LIBCURL
     let arguments = CommandLine.arguments

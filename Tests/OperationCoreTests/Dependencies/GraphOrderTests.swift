@@ -165,7 +165,7 @@ struct GraphOrderTests {
             guard case .added = Self.add(edge, of: operations) else { return unmet("\(edge) was refused") }
         }
         #expect(Self.areInOrder(operations))
-        // For some shapes, the cost per edge grows with the logarithm of the count. It is about 10 here.
+        // For some shapes, the cost per edge grows with the logarithm of the count, which is about 10 here.
         #expect(operations[count - 1].searchCost < 20 * edges.count)
     }
 

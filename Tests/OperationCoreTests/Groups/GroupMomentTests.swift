@@ -50,7 +50,7 @@ struct GroupMomentTests {
         while child.state != .executing { await Task.yield() }
         group.cancel()
         #expect(!group.isFinished)
-        // This is the call of a thread that read the state before the cancellation.
+        // Make the call of a thread that read the state before the cancellation.
         group.concludeGroup(.success)
         #expect(group.isFinished && group.isCancelled)
         child.finish(withResult: 1)

@@ -79,7 +79,7 @@ struct RealmByHandTests {
         await operations[1].ended()
         #expect(operations[1].outcome?.error?.status == 401)
         #expect(bench.server.requests.last?["Authorization"] == "Bearer mine")
-        // The refresh begins in a task of its own, which a busy machine may start later than the request ends.
+        // The refresh begins in its own task, which a busy machine may start after the request ends.
         await until { [bench] in bench.asked.count > 0 }
         #expect(bench.asked.count == 1 && authenticator.postponed.map(\.name) == ["0"])
         authenticator.failPostponed()

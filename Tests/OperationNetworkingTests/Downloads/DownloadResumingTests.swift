@@ -198,7 +198,7 @@ struct DownloadResumingTests {
     @Test func `metadata without its partial file is never combined with the bytes of another version`() async throws {
         let old = DownloadBench.resource()
         try await bench.leavePart(of: old)
-        // This happens if the process is killed after the final rename, or if another program removes large files.
+        // The file is missing if the process is killed after the final rename or another program removes large files.
         try FileManager.default.removeItem(at: try #require(bench.partURL))
         let (half, gate) = (Gate(), Gate())
         let new = TestPattern.bytes(from: 5, count: DownloadBench.size)

@@ -214,7 +214,8 @@ struct DownloadSafetyTests {
             whole.answer(to: request).cut(at: 400_000, by: .stall)
         }
         let second = try bench.start(to: .file(bench.url("file")), options: options)
-        // The metadata of the first download still exists. It is removed before the second download writes any bytes.
+        // The metadata of the first download still exists. The second download removes the metadata before it writes
+        // any bytes.
         try await waitUntil("the second one has its metadata") {
             let part = bench.partURL.flatMap { bench.bytes($0.lastPathComponent) }
             return part?.count ?? 0 >= 64 << 10 && bench.metadataURL != nil
@@ -259,7 +260,7 @@ struct DownloadSafetyTests {
                 return print("SKIPPED: this system makes no sockets by mknod.")
             }
         case .device:
-            // This is the null device, identified by its numbers. A call that opened it would not fail.
+            // The numbers identify the null device. A call that opened it would not fail.
             guard mknod(bench.url("file").path, S_IFCHR | 0o600, 0x103) == 0 else {
                 return print("SKIPPED: this process may not make devices.")
             }

@@ -175,7 +175,7 @@ struct GroupInheritanceTests {
             if isRun {
                 _ = try await group.run()
                 await group.ended()
-                // This is too late to have an effect.
+                // The change is too late to have an effect.
                 group.retry = retry
             } else {
                 group.cancel()

@@ -79,7 +79,7 @@
             let probe = TransferRecorder(onHead: { task, _ in task.hold() })
             session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe).resume()
             await probe.headArrived()
-            // This waits until the cache has finished its earlier work.
+            // `readers` waits until the cache has finished its earlier work.
             #expect(await readers(session) <= 1)
             clock.advance(by: .seconds(11))
             let seen = try await probe.ended(within: .seconds(10))

@@ -312,7 +312,7 @@ struct RateLimitTests {
         await until { limit.waitingCount == count }
         for operation in operations { operation.suspend() }
         let last = await waiting(["last"], base, limit)
-        // This is the smallest possible stack of a thread.
+        // The thread has the smallest possible stack.
         let clock = clock
         try await TestThread.run(stackSize: 65_536) { clock.advance(by: .seconds(10)) }
         _ = try await last[0].value

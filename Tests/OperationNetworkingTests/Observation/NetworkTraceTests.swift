@@ -46,7 +46,7 @@ struct NetworkTraceTests {
                 #expect(line.dur ?? -1 >= 0)
                 for outer in around {
                     #expect(line.end <= outer.end, "\(line.name) ends after \(outer.name)")
-                    // This leaves a margin for readers that truncate fractions.
+                    // The margin is for readers that truncate fractions.
                     #expect((line.ts ?? 0) - (outer.ts ?? 0) > 0.005 && outer.end - line.end > 0.005)
                 }
                 result[line.name, default: []].append(around.map(\.name))

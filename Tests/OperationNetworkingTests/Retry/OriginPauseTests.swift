@@ -143,7 +143,7 @@ struct OriginPauseTests {
         late.start()
         await until { pauses.waitingCount == 2 }
         clock.advance(by: .seconds(10))
-        // This would be 65 seconds after the first operation began to wait.
+        // The new end of the pause would be 65 seconds after the first operation began to wait.
         pauses.record(.seconds(50), for: origin)
         await early.ended()
         #expect(early.outcome?.error?.code == .originPaused && early.outcome?.error?.retryAfter == .seconds(50))

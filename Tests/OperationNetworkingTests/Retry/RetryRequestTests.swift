@@ -97,7 +97,7 @@ struct RetryRequestTests {
             $0.policy.decide = { $0.error.code == .preparationFailed ? .again : .asPolicySays }
         }
         #expect(try await setting.driven(Hooked(bench, change: hook), patient).run() == "done")
-        // This costs the same as any other retry.
+        // The retry costs the same as any other retry.
         #expect(budget.left(for: bench.server.url("/")) == 4)
         #expect(bench.server.counts.heads == 1)
     }

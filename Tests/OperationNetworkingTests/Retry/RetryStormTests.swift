@@ -76,8 +76,8 @@ struct RetryStormTests {
         simulation.run(perSecond: 200, seconds: 100)
         let seconds = simulation.seconds
         let sick = seconds[10..<70].map(\.requests).reduce(0, +)
-        // This is a fifth of the first attempts of that time and of the ten seconds before, ten in reserve, and one per
-        // second that is refilled.
+        // The retries are a fifth of the first attempts of that time and of the ten seconds before, ten in reserve, and
+        // one per second that is refilled.
         #expect(sick <= 60 * 200 + 70 * 200 / 5 + 10 + 60)
         #expect(sick > 60 * 200 * 11 / 10)
         // The earnings of earlier operations are spent in the first seconds. No other second is worse.

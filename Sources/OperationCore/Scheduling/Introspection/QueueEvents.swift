@@ -272,7 +272,7 @@ final class QueueFeed: Sendable {
                 return nil
             }
             state.phase = .overflowed
-            // This may free operations, which must not happen under the lock.
+            // Dropping the events may free operations, which must not happen under the lock.
             let dropped = exchange(&state.unread, with: Fifo())
             return { withExtendedLifetime(dropped) {} }
         }

@@ -226,7 +226,7 @@ package struct NetlinkMachine: Sendable {
     }
 
     private mutating func refused(_ number: Int32) -> [Action] {
-        // This is an acknowledgement that was not requested.
+        // The number 0 is an acknowledgement that was not requested.
         guard number != 0 else { return [] }
         // The failure may be a lack of memory, so the request is repeated later.
         question = nil

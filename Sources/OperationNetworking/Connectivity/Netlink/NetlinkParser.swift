@@ -41,7 +41,7 @@ package enum NetlinkParser {
     private static func content(of type: UInt16, _ body: NetlinkBytes) -> NetlinkMessage.Content? {
         switch type {
         case 2: return body.number(Int32.self, at: 0).map { .refused($0 == .min ? .max : abs($0)) }
-        // It may contain the error that ended the reply early.
+        // The end of a reply may contain the error that ended the reply early.
         case 3:
             guard let number = body.number(Int32.self, at: 0), number < 0 else { return .done }
             return .refused(number == .min ? .max : -number)

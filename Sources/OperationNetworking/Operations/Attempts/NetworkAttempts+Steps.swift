@@ -127,7 +127,7 @@ extension NetworkAttempts {
             return (owner, number, request)
         }
         guard let (owner, number, request) = creation else { return instead }
-        // This precedes the task, because a hook may resume the task.
+        // Record the length before creating the task, because a hook may resume the task.
         if let length = request.body.length { reporter.record(.upload, nil, of: length, for: owner) }
         if let refusal = refusal(of: request, number, owner) { return failed(refusal, .waiting, number) }
         record(.sends(request), number, owner)
@@ -196,8 +196,8 @@ extension NetworkAttempts {
             }
             if counts {
                 reporter.complete(for: owner)
-                // This precedes the machine's event. After that event, a thread that resumes the operation may end
-                // it.
+                // Record the evaluation before the machine's event. After that event, a thread that resumes the
+                // operation may end it.
                 record(.evaluated(body: (collector as? DataCollector)?.finish(), count: receivedCount), number, owner)
             }
             return state.withLock { $0.machine.evaluated(number) }

@@ -360,7 +360,7 @@ extension NetworkAttempts {
         var left: (task: (any NetworkTask)?, adaptation: Task<Void, Never>?)
         // An error may hold a user's object, so it is released without holding the lock.
         var old: NetworkError?
-        // This is one step, because the response may become complete at this moment.
+        // Check and change the state in one step, because the response may become complete at this moment.
         let action = state.withLock { state in
             guard state.machine.attempt == number, let end = state.time.end, end <= now else {
                 return AttemptMachine.Action.none

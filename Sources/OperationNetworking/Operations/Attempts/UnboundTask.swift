@@ -102,8 +102,8 @@ final class TaskCreation: Sendable {
         var isOver = false
     }
 
-    // This must not keep the operation alive. A task that the hook starts has the same task-local value, and may
-    // outlive it.
+    // The state must not keep the operation alive. A task that the hook starts has the same task-local value, and may
+    // outlive the operation.
     private let state = Locked(State())
 
     /// Calls the hook, and returns a task that reports to the receiver or that the hook's own code handles.

@@ -133,7 +133,7 @@
                 (.headerTooLarge, "A header line of the response is too long.")
             case 27: (.resourcesExhausted, "The process is out of memory.")
             case 28: (.timedOut, "No connection was ready within the time limit (timeouts.connect).")
-            case 47: (.tooManyRedirects, "The server redirected too many times.")
+            case 47: (.tooManyRedirects, "The server sent too many redirects.")
             case 52: (.connectionLost, "The server closed the connection without a response.")
             case 55: (.connectionLost, "The connection broke while the request was sent.")
             case 56 where isMalformed: (.invalidResponse, "The response is not valid HTTP.")

@@ -196,7 +196,7 @@
             if case .whole = self.upload { set(OKCurlOptionPostData, UnsafeRawPointer?.none) }
             whole?.deallocate()
             whole = nil
-            // This resets the options of an upload or a HEAD request.
+            // The option for GET resets the options of an upload or a HEAD request.
             set(OKCurlOptionGet, 1)
             switch upload {
             case .none where request.method == "HEAD": set(OKCurlOptionNoBody, 1)

@@ -116,7 +116,7 @@
             }
             while let (transfer, code) = multi?.nextEnded() { end(transfer, code: code) }
             tidyUpIfIdle()
-            // This comes last, because all of the above may have released a slot.
+            // Grant slots last, because all of the above may have released a slot.
             grantSlots()
             return curlDue.map { $0 <= now } ?? false
         }

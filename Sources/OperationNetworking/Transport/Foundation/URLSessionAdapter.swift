@@ -223,7 +223,7 @@ extension URLSessionAdapter {
             task.confined.machine.connected()
             transfer.start(work, body, now: Self.now)
         } catch {
-            // This must not happen within the loop that grants slots.
+            // The task must not end within the loop that grants slots.
             perform { [error] in
                 self.end(task, with: error)
                 self.grantSlots()

@@ -140,7 +140,7 @@ package struct TransferDeadlines: Sendable {
     package func connectAllowance(at now: Int64) -> Int64? {
         guard pausedSince == nil, connect < .max else { return nil }
         return switch stage {
-        // This is enough for a connection that begins just before the next check.
+        // The allowance is enough for a connection that begins just before the next check.
         case .seeking: connect.addingSaturated(connect / 4 + 1)
         case .connecting(let start): max(start.addingSaturated(connect) - now, 0)
         case .writingBody, .uploading, .awaiting, .receiving: nil

@@ -85,7 +85,7 @@ struct DiskCacheTests {
             let folder = CacheFolderFixture()
             try folder.disk().keep(old, at: home)
             let count = Locked(0)
-            // From that call on, nothing reaches the disk. This simulates a killed process.
+            // From that call on, nothing reaches the disk, as if the process was killed.
             let disk = folder.disk(CacheLimits()) { [crash] _ in
                 count.withLock { count in
                     count += 1
@@ -284,7 +284,7 @@ struct DiskCacheTests {
             forget(forgetter)
             disk.commit(writer, response, at: home, now: CacheSamples.now)
             #expect(disk.body(home) == nil && folder.files(".body").isEmpty, "\(name)")
-            // This also applies to a request sent before the invalidation whose response arrives afterward.
+            // The same applies to a request sent before the invalidation whose response arrives afterward.
             let moment = disk.moment
             forget(forgetter)
             let late = try #require(disk.openWriter(since: moment))
