@@ -1,7 +1,6 @@
 // Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
-import Foundation
 import OperationCore
 
 /// The settings that determine whether, when and how often an operation sends a failed request again.

@@ -6,7 +6,7 @@
 /// The search collects the operations that must end first. An operation can end if nothing else must end first. If one
 /// of several operations is enough, such as any holder of a category, an operation can end if one of them can. The
 /// operations that are left wait, directly or through others, for each other or for the bodies.
-struct CycleSearch {
+struct WaitCycleSearch {
     /// The number of operations that a search visits when a wait begins.
     static let fewOperations = 64
     /// The number of operations that a search visits when a wait has lasted for some time.
@@ -41,7 +41,7 @@ struct CycleSearch {
     static func cycle(
         from first: ManagedOperation, to bodies: [WaitingBody], visiting most: Int
     ) -> [ManagedOperation]? {
-        var search = CycleSearch(bodies)
+        var search = WaitCycleSearch(bodies)
         if let body = search.bodies[ObjectIdentifier(first)] { return closed([first], by: body) }
         _ = search.number(of: first)
         return search.way(visiting: most).flatMap { way in
@@ -51,7 +51,7 @@ struct CycleSearch {
 
     /// Returns the cycle in which an operation waits that has not begun, or `nil` if there is none.
     static func cycle(of operation: ManagedOperation) -> [ManagedOperation]? {
-        var search = CycleSearch([WaitingBody(operation: operation, mayOutlive: false)])
+        var search = WaitCycleSearch([WaitingBody(operation: operation, mayOutlive: false)])
         // This node represents the waiting operation. If another operation needs it, that is a separate node.
         search.nodes.append(Node(operation: operation))
         return search.way(visiting: fewOperations).map { closed($0.dropFirst().map(\.operation), by: operation) }
