@@ -368,12 +368,12 @@ package struct AttemptHistory: Sendable {
     ///
     /// - Parameters:
     ///   - number: The number of the attempt.
-    ///   - saved: The size of the partial file, if the operation is a download.
+    ///   - saved: The size of the partial file of a download, or 0 if there is none.
     ///   - replays: The number of attempts that are not counted.
     ///   - now: The current time.
-    package mutating func fail(_ number: Int, saved: Int64? = nil, replays: Int = 0, now: OperationInstant) {
+    package mutating func fail(_ number: Int, saved: Int64 = 0, replays: Int = 0, now: OperationInstant) {
         if present?.number == number { present?.failed = now }
-        guard let saved, saved >= self.saved + Self.leastProgress else { return }
+        guard saved >= self.saved + Self.leastProgress else { return }
         self.saved = saved
         advances += 1
         discounted = (number - 1, replays)

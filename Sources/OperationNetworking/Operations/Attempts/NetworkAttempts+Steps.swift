@@ -69,7 +69,7 @@ extension NetworkAttempts {
             (state.isPrepared, state.isRefused, state.isDraining) = (false, false, false)
             state.head = nil
             state.response = nil
-            (state.received, state.saved) = (0, nil)
+            (state.received, state.saved) = (0, 0)
         }
         receiver?.detach()
         withExtendedLifetime((orderTarget, collector, draft, error)) {}

@@ -40,8 +40,8 @@ package final class NetworkAttempts: Sendable {
         var response: HTTPURLResponse?
         var collector: (any AnyResponseCollector)?
         var received: Int64 = 0
-        /// The size of the partial file, if the operation is a download.
-        @Boxed var saved: Int64?
+        /// The size of the partial file at the last report of this attempt, or 0 if there was none.
+        var saved: Int64 = 0
         @Boxed var metrics: TransferMetrics?
         var error: NetworkError?
         /// Passes the result to the operation.

@@ -1,7 +1,6 @@
 // Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
-import Dispatch
 import Foundation
 import OperationCore
 
@@ -48,15 +47,15 @@ final class BodySpool: Sendable {
         guard case .writing(let reader, let output, let file) = state else { return }
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 1)
         defer { room.deallocate() }
-        while true {
-            switch try reader.read(into: room) {
-            case .notYet: return
-            case .end: return end(.success(file))
-            case .bytes(let count):
-                let bytes = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(room)[..<count])
-                if case .failure(let error) = FileSystem().writeAll(output, bytes) { throw Self.unwritable(error) }
-                wrote()
-            }
+        switch try reader.read(into: room) {
+        case .notYet: break
+        case .end: end(.success(file))
+        case .bytes(let count):
+            let bytes = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(room)[..<count])
+            if case .failure(let error) = FileSystem().writeAll(output, bytes) { throw Self.unwritable(error) }
+            wrote()
+            // The next portion is written after a stop that came in the meantime.
+            resume()
         }
     }
 

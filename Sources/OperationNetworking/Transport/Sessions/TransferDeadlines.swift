@@ -8,6 +8,7 @@ package struct TransferDeadlines: Sendable {
         case connect
         case firstByte
         case idle
+        case body
         case total
 
         /// The error message, which describes the problem and suggests a solution.
@@ -17,9 +18,11 @@ package struct TransferDeadlines: Sendable {
                 case .connect: "No connection was ready within the time limit (timeouts.connect)."
                 case .firstByte: "The response did not begin within the time limit (timeouts.firstByte)."
                 case .idle: "No data was sent or received within the time limit (timeouts.idle)."
+                case .body: "The body of the request provided no bytes within the time limit (timeouts.idle)."
                 case .total: "The transfer was not complete within the time limit (timeouts.total)."
                 }
-            return "\(text) Raise the limit in the request's options, or check why the server is slow."
+            let slow = self == .body ? "body" : "server"
+            return "\(text) Raise the limit in the request's options, or check why the \(slow) is slow."
         }
 
         /// The error message for a connection whose host name, or that of its proxy, was not resolved in time.
@@ -210,7 +213,8 @@ package struct TransferDeadlines: Sendable {
         switch stage {
         case .seeking(let start, _), .connecting(let start): (start.addingSaturated(connect), .connect)
         case .awaiting: (moved.addingSaturated(firstByte), .firstByte)
-        case .writingBody, .uploading, .receiving: (moved.addingSaturated(idle), .idle)
+        case .writingBody: (moved.addingSaturated(idle), .body)
+        case .uploading, .receiving: (moved.addingSaturated(idle), .idle)
         }
     }
 }

@@ -132,12 +132,18 @@ extension ConformanceCase {
             },
             ConformanceCase("canceling a task ends it, even if its body producer has no bytes") { bench async throws in
                 bench.server.route("/") { _ in .status(204) }
-                let producer = SilentProducer()
-                let run = bench.start(try bench.request("POST", body: .stream(canBeSentAgain: false) { producer }))
+                let waker = Locked<BodyWaker?>(nil)
+                let body = RequestBody.stream(canBeSentAgain: false) {
+                    ClosureProducer { _, new, _ in
+                        waker.withLock { $0 = new }
+                        return .notYet
+                    }
+                }
+                let run = bench.start(try bench.request("POST", body: body))
                 await bench.server.counts { $0.heads == 1 }
                 run.task.cancel()
                 #expect(await run.end().error?.code == .cancelled)
-                producer.wake()
+                waker.withLock { $0 }?.wake()
                 try await bench.checkHealth()
             },
             ConformanceCase("canceling a suspended task ends it") { bench async throws in
@@ -227,16 +233,4 @@ extension ConformanceCase {
             },
         ]
     }
-}
-
-/// A producer that never has any bytes.
-private final class SilentProducer: BodyProducer {
-    private let waker = Locked<BodyWaker?>(nil)
-
-    func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
-        self.waker.withLock { $0 = waker }
-        return .notYet
-    }
-
-    func wake() { waker.withLock { $0 }?.wake() }
 }

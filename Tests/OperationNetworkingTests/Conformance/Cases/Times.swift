@@ -81,11 +81,18 @@ extension ConformanceCase {
             },
             ConformanceCase("a limit of less than a second is enforced") { bench async throws in
                 bench.server.route("/") { _ in .silence }
-                let stream = RequestBody.stream(canBeSentAgain: true) { PieceProducer([0x78], size: 1) }
-                for body in [.none, stream] {
+                for body in [.none, RequestBody.stream(canBeSentAgain: true) { PieceProducer([0x78], size: 1) }] {
                     let result = try await timed(bench, body) { $0.firstByte = .milliseconds(20) }
                     expectTimeout(result, after: .milliseconds(20), .awaitingResponse)
                 }
+            },
+            ConformanceCase("a body whose producer stalls exceeds the idle limit") { bench async throws in
+                bench.server.route("/") { _ in .silence }
+                let stream = RequestBody.stream(canBeSentAgain: true) {
+                    ClosureProducer { _, _, call in call == 1 ? .bytes(1) : .notYet }
+                }
+                let result = try await timed(bench, stream) { $0.idle = .milliseconds(300) }
+                #expect(result.record.error?.code == .timedOut && result.took >= .milliseconds(300))
             },
             ConformanceCase("a body that stops arriving exceeds the idle limit") { bench async throws in
                 bench.server.route("/") { _ in

@@ -49,13 +49,18 @@ struct TransferDeadlinesTests {
     @Test func `the total limit counts from the start and takes precedence`() {
         var limits = deadlines(total: .nanoseconds(40))
         limits.writesBody(at: 1005)
-        #expect(limits.next == 1035 && limits.exceeded(at: 1035) == .idle, "while the body is written to a file")
-        limits.connected(at: 1001)
+        #expect(limits.next == 1035 && limits.exceeded(at: 1035) == .body, "while the body is written to a file")
+        limits.connected(at: 1006)
         _ = limits.received(at: 1030)
         #expect(limits.next == 1040 && limits.exceeded(at: 1040) == .total)
     }
 
     @Test func `a pause moves every deadline`() {
+        var written = Braked(limits: deadlines())
+        written.pause(at: 1000)
+        written.limits.writesBody(at: 1010)
+        written.resume(at: 1100)
+        #expect(written.limits.next == 1130, "a portion that was written during the pause")
         var task = Braked(limits: deadlines(total: .nanoseconds(40)))
         task.limits.connected(at: 1000)
         _ = task.limits.received(at: 1005)
