@@ -166,7 +166,7 @@ package final class NetworkAttempts: Sendable {
         let (owner, count) = state.withLock { ($0.owner, $0.received) }
         let isBrief = count <= Self.mostBytesInTask && owner?.evaluatesBriefly == true
         @Sendable func evaluateNow() {
-            if isBrief, owner?.workingTaskWait?.perform(evaluateInTask) == true { return }
+            if isBrief, owner?.workingTaskWait?.perform(evaluateInAwaitingTask) == true { return }
             if BorrowedThread.mayBlock { return perform(evaluate()) }
             EvaluationPool.shared.run { self.perform(self.evaluate()) }
         }
@@ -179,7 +179,7 @@ package final class NetworkAttempts: Sendable {
     ///
     /// After a failure, policies, closures of the user and other attempts follow, so the task does not perform these
     /// steps.
-    private func evaluateInTask() {
+    private func evaluateInAwaitingTask() {
         let action = evaluate()
         if action == .conclude { perform(action) } else { performElsewhere(action) }
     }
