@@ -206,7 +206,7 @@ package final class AttemptReceiver: NetworkReceiver {
         present?.collected(metrics, number)
     }
 
-    package func taskMayLeave(_ task: any NetworkTask) -> Bool { present?.maySend(number) ?? false }
+    package func taskMaySend(_ task: any NetworkTask) -> Bool { present?.maySend(number) ?? false }
 
     package var nextReceiver: (any NetworkReceiver)? { isObserved ? HopObserverReceiver(self) : nil }
 
