@@ -159,9 +159,9 @@ package final class NetworkAttempts: Sendable {
 
     /// Evaluates the response in one of three places.
     ///
-    /// A small response, if no code of the user runs, is evaluated in the task that waits for the operation. Any other
-    /// response is evaluated on this thread if it may block, which the thread of a session may not, and otherwise on a
-    /// thread of the `EvaluationPool`.
+    /// If no code of the user runs except the status rule and the decoding, a small response is evaluated in the task
+    /// that waits in `run()`. Any other response is evaluated on this thread if it may block, which the thread of a
+    /// session may not, and otherwise on a thread of the `EvaluationPool`.
     private func chooseEvaluationThread() {
         let (owner, count) = state.withLock { ($0.owner, $0.received) }
         let isBrief = count <= Self.mostBytesInTask && owner?.evaluatesBriefly == true

@@ -280,7 +280,7 @@
 
         func apply(_ pausedDirections: TaskMachine.PausedDirections, to task: CurlTask) {
             if !pausedDirections.contains(.receiving) { task.deliverPending() }
-            // A delivered event may have pause delivery again, which leads to another visit.
+            // A delivered event may have paused delivery again, which leads to another visit.
             task.confined.transfer?.apply(pausedDirections)
         }
 
