@@ -28,8 +28,8 @@ import OperationCore
 /// operation retries only after a temporary failure, and only if the request is safe to repeat. Each pause is a random
 /// time up to half a second after the first attempt, or up to one second if the server reports that it is overloaded.
 /// This upper bound doubles after each attempt. If a `Retry-After` header specifies a longer pause, the operation waits
-/// at least that long, or fails immediately if the pause would end after the minute. The total duration of an attempt is
-/// not limited, but the ``TransferTimeouts`` apply.
+/// at least that long, or fails immediately if the pause would end after the minute. The total duration of an attempt
+/// is not limited, but the ``TransferTimeouts`` apply.
 ///
 /// A `Retry` is a value that an operation copies when you set the property, or when you create the operation with a
 /// base. If you change your copy later, the change does not affect this operation. All copies share the ``budget`` and
