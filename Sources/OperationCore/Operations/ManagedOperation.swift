@@ -165,13 +165,16 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// Runs the body on the calling thread.
     package func runBody() { main() }
 
-    /// A Boolean value that indicates whether the body takes only a moment and calls no user code.
+    /// A Boolean value that indicates whether the body takes only a moment and calls no hooks.
     ///
-    /// The queue holds its lock when it reads this value.
+    /// The body may still call closures of the user, such as those of policies. The queue holds its lock when it reads
+    /// this value.
     @_spi(Subclassing) open var isBodyBrief: Bool { false }
 
-    /// A Boolean value that indicates whether the body takes only a moment, does not block, and calls no user code, so
-    /// that a task can run it.
+    /// A Boolean value that indicates whether the body takes only a moment, does not block, and calls no hooks, so that
+    /// a task can run it.
+    ///
+    /// The body may still call closures of the user, such as those of policies.
     @_spi(Subclassing) open var beginsInTask: Bool { false }
 
     /// An object that a subclass provides, so that protocol extensions can access it without the subclass's type.

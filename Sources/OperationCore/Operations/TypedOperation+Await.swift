@@ -55,11 +55,14 @@ extension TypedOperation {
 
     /// Starts the operation, waits until its outcome is decided, and returns its result.
     ///
-    /// The body begins on a global queue. However, on Linux, a network operation can begin on the calling task's thread.
-    /// In this case, the start calls none of your hooks and closures, and the request has no body or a body in memory.
-    /// The waiting task of this operation may also decode an endpoint's response of at most 64 KiB. The result type's
-    /// initializers then inherit the task-local values of the task, and this method returns only after the decoding,
-    /// even if the operation is canceled earlier.
+    /// The body begins on a global queue. However, on Linux, a network operation can begin on the calling task's
+    /// thread. In this case, the start calls none of your hooks, and the request has no body or a body in memory. The
+    /// start encodes the query, and may call closures of the operation's policies, such as an authenticator's `apply`
+    /// closure.
+    ///
+    /// The waiting task of this operation may also check and decode an endpoint's response of at most 64 KiB. Your code
+    /// for this work, such as the initializers of the result type, then inherits the task-local values of the task. In
+    /// this case, this method returns only after the decoding, even if the operation is canceled earlier.
     ///
     /// If you cancel the waiting task, the operation is also canceled. If the task is already canceled, the body never
     /// begins.
@@ -165,7 +168,7 @@ extension TypedOperation {
 }
 
 extension ManagedOperation {
-    /// Whether the calling task can start the operation.
+    /// Whether the calling task may start the operation, and may perform work for it during the wait.
     fileprivate var canBeginInTask: Bool {
         guard original == nil, beginsInTask else { return false }
         return core.withLock { core in

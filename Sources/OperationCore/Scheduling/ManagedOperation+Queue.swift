@@ -91,7 +91,7 @@ extension ManagedOperation {
         }
     }
 
-    /// Whether the start is brief and runs no code of the user, so that any thread may perform it.
+    /// Whether the start is brief and calls no hooks, so that any thread may perform it.
     var beginsBriefly: Bool {
         life.isBodyBrief && core.withLock { $0.membership == nil && ($0.extras.map(\.isPlainAtStart) ?? true) }
     }

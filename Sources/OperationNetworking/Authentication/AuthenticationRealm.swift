@@ -233,9 +233,9 @@ extension AuthenticationRealm {
 // Calls for a single waiting operation.
 extension AuthenticationRealm {
     func run(_ operation: any AnyNetworkOperation, changing change: @escaping PostponedOperations.Change) -> Bool {
-        guard let waiter = takeOut(operation), let host = waiter.operation else { return false }
-        (host.networkAttempts.policies?.credential as? CredentialAgent)?.skipCredential(self)
-        host.networkAttempts.change(with: change)
+        guard let waiter = takeOut(operation), let owner = waiter.operation else { return false }
+        (owner.networkAttempts.policies?.credential as? CredentialAgent)?.skipCredential(self)
+        owner.networkAttempts.change(with: change)
         waiter.end(nil)
         return true
     }

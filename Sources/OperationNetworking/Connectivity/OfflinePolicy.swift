@@ -6,8 +6,8 @@ import OperationCore
 
 /// A policy that makes operations wait while the network is unavailable.
 ///
-/// An operation without a policy sends its request even if the network is unavailable. To apply a policy to all requests
-/// to a service, change a copy of ``standard``, and assign the copy to ``NetworkBase/offline``:
+/// An operation without a policy sends its request even if the network is unavailable. To apply a policy to all
+/// requests to a service, change a copy of ``standard``, and assign the copy to ``NetworkBase/offline``:
 ///
 /// ```swift
 /// var policy = OfflinePolicy.standard
@@ -20,20 +20,21 @@ import OperationCore
 /// print(titles.count)
 /// ```
 ///
-/// You can also set ``AnyNetworkOperation/offline`` on a single operation before it starts. If a user is waiting for the
-/// result, use ``failFast``.
+/// You can also set ``AnyNetworkOperation/offline`` on a single operation before it starts. If a user is waiting for
+/// the result, use ``failFast``.
 ///
 /// With the default settings, an operation waits before it sends a request while the network is unavailable. The
 /// operation also waits after a failure that the missing network can have caused, if the request is safe to repeat. An
-/// operation waits at most 10 times and 5 minutes in total. Only the time without a network counts toward the
-/// 5 minutes. Requests to `localhost` and loopback addresses do not wait. When the network returns, about 20 operations
-/// resume per second.
+/// operation waits at most 10 times and 5 minutes in total, unless a download makes progress. Only the time without a
+/// network counts toward the 5 minutes. Requests to `localhost` and loopback addresses do not wait. When the network
+/// returns, about 20 operations resume per second.
 ///
 /// If an operation waits for the network after a failed attempt, this attempt does not count toward
 /// ``RetryPolicy/maximumAttempts``.
 ///
-/// A policy is a value that an operation copies when you set the property, or when you create the operation with a base.
-/// All copies of a policy share its ``waiting`` object, which limits how many operations wait and how fast they resume.
+/// A policy is a value that an operation copies when you set the property, or when you create the operation with a
+/// base. All copies of a policy share its ``waiting`` object, which limits how many operations wait and how fast they
+/// resume.
 ///
 /// Guide: `Docs/Guides/Offline.md`
 public struct OfflinePolicy: Sendable {

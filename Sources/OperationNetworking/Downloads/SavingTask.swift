@@ -94,7 +94,7 @@ private final class SavingNotification: Sendable {
 
     func maySend(_ task: any NetworkTask) -> Bool {
         let (isOver, host) = state.withLock { ($0.receiver == nil, $0.host) }
-        return !isOver && host?.taskMayLeave(task) ?? true
+        return !isOver && host?.taskMaySend(task) ?? true
     }
 
     func begin(_ task: SavingTask) {
@@ -212,7 +212,7 @@ package final class DownloadReceiver: NetworkReceiver {
         }
     }
 
-    package func taskMayLeave(_ task: any NetworkTask) -> Bool { callbacks.maySend(task) }
+    package func taskMaySend(_ task: any NetworkTask) -> Bool { callbacks.maySend(task) }
 
     package var nextReceiver: (any NetworkReceiver)? { callbacks.watcher.map { HopObserverReceiver($0) } }
 

@@ -28,18 +28,19 @@ package struct ExchangeHoldReasons: OptionSet, Sendable {
 /// The machine does not depend on sessions, caches, receivers or threads.
 ///
 /// ```text
-///          resume            asked              delivers
-/// waiting ───────▶ preparing ──────▶ awaitingHead ────────▶ delivering ──▶ ended
-///                   ▲    ▲            │  │                     ▲  ▲
-///                   │    │     leaves │  │ asksRule            │  │ deliversHead
-///           ended,  │    │            ▼  ▼                     │  │
-///         failsOver │    └──── draining ◀── deciding ──────────┘  │
-///                   └───── ended     leaves        └──────▶ answering
-///                                                delivers
+///          resume           requestWasSent              delivers
+/// waiting ───────▶ preparing ──────────────▶ awaitingHead ────────▶ delivering ──▶ ended
+///                   ▲    ▲                    │  │                     ▲  ▲
+///                   │    │             leaves │  │ asksRule            │  │ deliversHead
+///           ended,  │    │                    ▼  ▼                     │  │
+///         failsOver │    └──────────── draining ◀── deciding ──────────┘  │
+///                   └───── ended             leaves        └──────▶ keepingHead
+///                                                        delivers
 /// ```
 ///
-/// A cached response goes from `preparing` directly to `deciding`, `answering` or `delivering`. A response that arrives
-/// while delivery is paused goes from `awaitingHead` to `answering`. `finish` leads from every state to `ended`.
+/// A cached response goes from `preparing` directly to `deciding`, `keepingHead` or `delivering`. A response that
+/// arrives while delivery is paused goes from `awaitingHead` to `keepingHead`. `finish` leads from every state to
+/// `ended`.
 ///
 /// Each request and each cache lookup has a number, the step. An event of any other step than the present one changes
 /// nothing.
@@ -56,7 +57,7 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
         /// The rest of an intermediate response is being read.
         indirect case draining(Source, Next, Copy?, discarded: Int)
         /// The headers of the final response arrived but may not be delivered yet, and the rest is held.
-        indirect case answering(Source, Copy?, ResponseHead)
+        indirect case keepingHead(Source, Copy?, ResponseHead)
         /// The headers were delivered, and the body follows.
         case delivering(Source, Copy?, count: Int64, isReading: Bool)
         case ended
@@ -80,7 +81,7 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
     var source: Source? {
         switch state {
         case .awaitingHead(let source), .deciding(let source, _), .draining(let source, _, _, _),
-            .answering(let source, _, _), .delivering(let source, _, _, _):
+            .keepingHead(let source, _, _), .delivering(let source, _, _, _):
             source
         case .waiting, .preparing, .ended: nil
         }
@@ -98,7 +99,7 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
     package var phase: NetworkError.Phase {
         switch state {
         case .waiting: .waiting
-        case .answering, .delivering: .receiving
+        case .keepingHead, .delivering: .receiving
         case .preparing, .awaitingHead, .deciding, .draining, .ended: .awaitingResponse
         }
     }
@@ -134,7 +135,7 @@ extension ExchangeMachine {
     }
 
     private var afterRelease: Release {
-        if case .answering = state { return .answer }
+        if case .keepingHead = state { return .answer }
         return source?.isFlight == true ? .order : .read
     }
 
@@ -170,14 +171,14 @@ extension ExchangeMachine {
     }
 
     /// Records that the session has a request, and returns `false` if the request is no longer needed.
-    package mutating func asked(_ source: Source, _ step: Int) -> Bool {
+    package mutating func requestWasSent(_ source: Source, _ step: Int) -> Bool {
         guard isPresent(step), case .preparing = state else { return false }
         state = .awaitingHead(source)
         return true
     }
 
     /// Records that response headers arrived, and returns their source, or `nil` if no response is expected.
-    package mutating func answered(_ step: Int) -> Source? {
+    package mutating func headArrived(_ step: Int) -> Source? {
         guard isPresent(step), case .awaitingHead(let source) = state else { return nil }
         wasAnswered = true
         return source
@@ -189,7 +190,7 @@ extension ExchangeMachine {
         guard isPresent(step) else { return false }
         switch state {
         case .preparing, .awaitingHead: break
-        case .waiting, .deciding, .draining, .answering, .delivering, .ended: return false
+        case .waiting, .deciding, .draining, .keepingHead, .delivering, .ended: return false
         }
         state = .deciding(source, broken: nil)
         holdReasons.insert(.decision)
@@ -235,12 +236,12 @@ extension ExchangeMachine {
         case .preparing, .awaitingHead: break
         case .deciding(_, let broken):
             if let broken, !mayDeliverHead { return .finish(broken) }
-            state = .answering(source, copy, head)
+            state = .keepingHead(source, copy, head)
             return mayDeliverHead ? .deliverKept(thenFinish: broken) : .keep
-        case .waiting, .draining, .answering, .delivering, .ended: return .drop
+        case .waiting, .draining, .keepingHead, .delivering, .ended: return .drop
         }
         guard mayDeliverHead else {
-            state = .answering(source, copy, head)
+            state = .keepingHead(source, copy, head)
             holdReasons.insert(.decision)
             return .keep
         }
@@ -252,7 +253,7 @@ extension ExchangeMachine {
 
     /// Begins to deliver the response and returns its kept headers, or returns `nil` if delivery is paused.
     package mutating func deliversHead() -> ResponseHead? {
-        guard mayDeliverHead, case .answering(let source, let copy, let head) = state else { return nil }
+        guard mayDeliverHead, case .keepingHead(let source, let copy, let head) = state else { return nil }
         state = .delivering(source, copy, count: 0, isReading: false)
         return head
     }
@@ -279,7 +280,7 @@ extension ExchangeMachine {
         switch state {
         case .preparing, .awaitingHead: break
         case .deciding(_, let error): isBroken = error != nil
-        case .waiting, .draining, .answering, .delivering, .ended: return .drop
+        case .waiting, .draining, .keepingHead, .delivering, .ended: return .drop
         }
         holdReasons.remove(.decision)
         guard source.isFlight, !isBroken else {
@@ -320,7 +321,7 @@ extension ExchangeMachine {
         case .deciding(let source, nil):
             state = .deciding(source, broken: Self.deliveredWhileHeld)
             return .ignore
-        case .answering: return .tooSoon
+        case .keepingHead: return .tooSoon
         case .waiting, .preparing, .awaitingHead, .deciding, .ended: return .ignore
         }
     }
@@ -362,7 +363,7 @@ extension ExchangeMachine {
             state = .deciding(source, broken: error ?? Self.deliveredWhileHeld)
             return .ignore
         // A held response can only end with a failure, which is reported even while delivery is paused.
-        case .answering: return .finish(error ?? Self.deliveredWhileHeld)
+        case .keepingHead: return .finish(error ?? Self.deliveredWhileHeld)
         case .delivering: return .finish(error)
         case .waiting, .preparing, .ended: return .ignore
         }
@@ -380,7 +381,7 @@ extension ExchangeMachine {
         guard isPresent(step) else { return false }
         switch state {
         case .awaitingHead, .delivering: return true
-        case .waiting, .preparing, .deciding, .draining, .answering, .ended: return false
+        case .waiting, .preparing, .deciding, .draining, .keepingHead, .ended: return false
         }
     }
 
@@ -429,7 +430,7 @@ extension ExchangeMachine {
         var (copy, isAnswer): (Copy?, Bool) = (nil, false)
         switch state {
         case .ended: return nil
-        case .draining(_, _, let present, _), .answering(_, let present, _): copy = present
+        case .draining(_, _, let present, _), .keepingHead(_, let present, _): copy = present
         case .delivering(_, let present, _, _): (copy, isAnswer) = (present, true)
         case .waiting, .preparing, .awaitingHead, .deciding: break
         }

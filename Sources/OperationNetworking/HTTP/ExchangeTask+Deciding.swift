@@ -16,7 +16,7 @@ extension ExchangeTask {
 
     /// Handles response headers from the session.
     func received(_ head: ResponseHead, step: Int) {
-        guard case .network(let flight) = state.withLock({ $0.machine.answered(step) }) else { return }
+        guard case .network(let flight) = state.withLock({ $0.machine.headArrived(step) }) else { return }
         session.keepCookies(of: head)
         invalidate(head, flight)
         if let next = afterAsking(head, flight) {

@@ -145,7 +145,7 @@ extension ExchangeTask {
         }
         guard isFirst else { return true }
         var maySend = true
-        _ = calls.makeNow { maySend = $0.taskMayLeave(self) }
+        _ = calls.makeNow { maySend = $0.taskMaySend(self) }
         // The exchange may have ended in the meantime, but the request was not sent, so the token is returned in any
         // case.
         if !maySend { token?.giveBack() }

@@ -84,7 +84,7 @@ extension ExchangeTask {
         decide(head, from: .cache(prepared, body: body), step: step)
     }
 
-    /// Hands a request to the session.
+    /// Sends a request through the transport.
     func send(_ prepared: PreparedHop, kept: CacheMetadata.Variant?, step: Int) {
         var headers = prepared.headers
         if let kept { CacheValidator(kept.response.headers)?.ask(in: &headers) }
@@ -96,33 +96,34 @@ extension ExchangeTask {
             return
         }
         guard let limit = request.ratePass?.limit ?? configuration.rateLimit else {
-            return hand(request, prepared, kept: kept, step: step, nil)
+            return sendThroughTransport(request, prepared, kept: kept, step: step, nil)
         }
         // The operation has already waited for its first request and keeps its slot, so a redirect goes ahead of
         // others.
         takeTurn(limit, request, step: step, isAhead: step > 1 || request.options.isAhead) {
-            $0.hand(request, prepared, kept: kept, step: step, $1)
+            $0.sendThroughTransport(request, prepared, kept: kept, step: step, $1)
         }
     }
 
-    private func hand(
+    private func sendThroughTransport(
         _ request: NetworkRequest, _ prepared: PreparedHop, kept: CacheMetadata.Variant?, step: Int,
         _ token: RateLimit.Token?
     ) {
-        // Notify the watcher before the session has the request, because `resume()` can start the request from then on.
+        // Notify the watcher before the transport has the request, because `resume()` can start the request from then
+        // on.
         let watcher = state.withLock { $0.machine.isPresent(step) ? $0.watcher : nil }
         watcher?.hopBegins(request)
         let task = session.transport.makeTask(with: request, receiver: HopReceiver(self, step: step))
         let flight = Flight(prepared, task, sent: configuration.now(), kept: kept)
         // The last request may hold an object of the user, so it is released outside of the lock.
         let (isPresent, left) = state.withLock { state in
-            let (isPresent, left) = (state.machine.asked(.network(flight), step), state.sent)
+            let (isPresent, left) = (state.machine.requestWasSent(.network(flight), step), state.sent)
             if isPresent { state.sent = request }
             if isPresent, let token { state.turn = .sent(token) }
             return (isPresent, left)
         }
         withExtendedLifetime(left) {}
-        // A task that was never resumed occupies nothing, and its end releases it.
+        // The first order starts the task. A task that was never resumed occupies nothing, and its end releases it.
         if isPresent { return passPauseOrder() }
         task.cancel()
         token?.giveBack()

@@ -16,7 +16,7 @@ final class ExchangeTask: OrderedTask {
         /// The timer that cancels an intermediate response whose body takes too long.
         @Boxed var drainTimer: (any OperationTimer)?
         var question: Task<Void, Never>?
-        /// The last request that was handed to the session.
+        /// The last request that the transport received.
         var sent: NetworkRequest?
         /// The state of the present request under its rate limit, or `nil` if it has none.
         var turn: RateTurn?
@@ -47,7 +47,7 @@ final class ExchangeTask: OrderedTask {
         session.configuration.cache?.perform { disk, _ in disk.closeReader(body) }
     }
 
-    /// The last request that was handed to the session.
+    /// The last request that the transport received.
     var sentRequest: NetworkRequest? { state.withLock { $0.sent } }
 
     func error(_ code: NetworkError.Code, _ phase: NetworkError.Phase, _ message: String) -> NetworkError {
@@ -298,7 +298,7 @@ final class HopReceiver: NetworkReceiver {
         exchange.collected(metrics, step: step)
     }
 
-    func taskMayLeave(_ task: any NetworkTask) -> Bool { exchange.maySend(step: step) }
+    func taskMaySend(_ task: any NetworkTask) -> Bool { exchange.maySend(step: step) }
 }
 
 /// An observer of each request that an exchange sends, in addition to the receiver of the final response.

@@ -15,8 +15,10 @@ extension LogRedaction {
         return "\(text)?\(items.joined(separator: "&"))"
     }
 
-    /// Returns the normalized origin, or the scheme and the authority without user name and password if the URL has
-    /// none.
+    /// Returns the normalized origin.
+    ///
+    /// If the URL has no valid origin, the function returns its scheme and its authority without user name and
+    /// password.
     private static func place(of reference: AddressReference) -> String {
         if let origin = reference.origin { return origin }
         let scheme = reference.scheme.map { $0 + ":" } ?? ""

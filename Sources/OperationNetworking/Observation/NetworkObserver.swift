@@ -73,15 +73,13 @@ final class NetworkObservation: AttemptObservation {
     let number = NetworkObservation.lastNumber.add(1, ordering: .relaxed).newValue
     let object: ObjectIdentifier
     // Sendable: written once, in init. Loading a weak reference is atomic.
-    private nonisolated(unsafe) weak var host: (any AnyNetworkOperation)?
+    private(set) nonisolated(unsafe) weak var operation: (any AnyNetworkOperation)?
     private let state = Locked(State())
 
     init(of operation: any AnyNetworkOperation) {
-        host = operation
+        self.operation = operation
         object = ObjectIdentifier(operation)
     }
-
-    var operation: (any AnyNetworkOperation)? { host }
 
     /// The last request that was prepared or sent.
     var lastRequest: NetworkRequest? { state.withLock { $0.machine.request } }

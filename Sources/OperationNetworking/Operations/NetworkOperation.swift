@@ -46,8 +46,8 @@ import Synchronization
 /// calls ``makeRequest()``, ``prepareRequest(_:)`` and ``adapt(_:)`` again after the wait.
 ///
 /// The ``makeRequest()`` and ``prepareRequest(_:)`` hooks run on the thread that starts the operation, begins another
-/// attempt or ends the wait. The ``adapt(_:)`` hook runs in Swift's cooperative thread pool. The `evaluate` hooks run
-/// on a separate thread, so that they do not block a session thread.
+/// attempt or ends the wait. The ``adapt(_:)`` hook runs in Swift's cooperative thread pool. The `evaluate` hooks
+/// never run on a session's thread, so they cannot block it.
 ///
 /// ### Without an evaluator
 ///
@@ -412,7 +412,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// Creates the result of the operation from the result of the network task and the status and headers of the
     /// response.
     ///
-    /// The method runs on a separate thread. The default implementation calls the evaluator or
+    /// The method never runs on a session's thread. The default implementation calls the evaluator or
     /// ``evaluate(result:response:)``.
     ///
     /// - Parameters:
@@ -428,8 +428,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// Creates the result of the operation from the result of the network task and an `HTTPURLResponse`.
     ///
-    /// Override this method or ``evaluate(result:head:)``, but not both. The method runs on a separate thread. The
-    /// default implementation calls the evaluator, or follows the rules in the section "Without an evaluator" of
+    /// Override this method or ``evaluate(result:head:)``, but not both. The method never runs on a session's thread.
+    /// The default implementation calls the evaluator, or follows the rules in the section "Without an evaluator" of
     /// ``NetworkOperation``.
     ///
     /// - Parameters:
@@ -626,7 +626,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// Whether it is certain that the body, if there is one, is in memory, so that no code of the user creates it.
     var hasBodyInMemory: Bool { settings.withLock { $0.draft.hasBodyInMemory } }
 
-    /// Whether an attempt begins within a moment, without any code of the user.
+    /// Whether an attempt begins within a moment and without hooks.
+    ///
+    /// Closures of policies and the encoding of the query may still run.
     package var isBrief: Bool { false }
     /// Whether the operation's class is one of this package's own classes, without overridden hooks.
     package var hasNoOverrides: Bool { false }

@@ -23,16 +23,18 @@ import OperationCore
 /// The operation calls the `retryHandler` on its callback queue with each decision about a failed attempt. You can also
 /// set ``AnyNetworkOperation/retry`` and ``AnyNetworkOperation/retryHandler`` on a single operation before it starts.
 ///
-/// With the default settings, an operation makes at most three attempts, which begin within one minute. The operation
-/// retries only after a temporary failure, and only if the request is safe to repeat. Each pause is a random time up to
-/// half a second after the first attempt, or up to one second if the server reports that it is overloaded. This upper
-/// bound doubles after each attempt. If a `Retry-After` header specifies at most one minute, the pause is at least that
-/// long. The duration of an attempt is not limited.
+/// With the default settings, an operation makes at most three attempts, which begin within one minute. A download that
+/// makes progress gets more attempts, and waits for a credential or the network do not count toward the minute. The
+/// operation retries only after a temporary failure, and only if the request is safe to repeat. Each pause is a random
+/// time up to half a second after the first attempt, or up to one second if the server reports that it is overloaded.
+/// This upper bound doubles after each attempt. If a `Retry-After` header specifies a longer pause, the operation waits
+/// at least that long, or fails immediately if the pause would end after the minute. The total duration of an attempt
+/// is not limited, but the ``TransferTimeouts`` apply.
 ///
 /// A `Retry` is a value that an operation copies when you set the property, or when you create the operation with a
 /// base. If you change your copy later, the change does not affect this operation. All copies share the ``budget`` and
-/// the ``originPauses``, which are objects. With the default budget ``RetryBudget/shared``, the retries of all
-/// operations in the process count toward the same limit.
+/// the ``originPauses``, which are objects. With the default budget ``RetryBudget/shared``, all operations in the
+/// process share one limit for each origin.
 ///
 /// Guide: `Docs/Guides/Retry.md`
 public struct Retry: Sendable {

@@ -145,7 +145,7 @@ public protocol NetworkReceiver: AnyObject, Sendable {
     /// wrap.
     ///
     /// - Parameter task: The task whose request got a slot.
-    func taskMayLeave(_ task: any NetworkTask) -> Bool
+    func taskMaySend(_ task: any NetworkTask) -> Bool
 
     /// The receiver to which this receiver forwards its events, or `nil` if there is none.
     ///
@@ -171,7 +171,7 @@ extension NetworkReceiver {
     /// Returns `true`, which allows the session to send the request.
     ///
     /// - Parameter task: The task whose request got a slot.
-    public func taskMayLeave(_ task: any NetworkTask) -> Bool { true }
+    public func taskMaySend(_ task: any NetworkTask) -> Bool { true }
 
     /// The default value `nil`, which indicates that there is no next receiver.
     public var nextReceiver: (any NetworkReceiver)? { nil }

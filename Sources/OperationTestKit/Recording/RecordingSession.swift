@@ -248,7 +248,7 @@ final class ExchangeTap: NetworkReceiver {
         receiver.task(task, didCollect: metrics)
     }
 
-    func taskMayLeave(_ task: any NetworkTask) -> Bool { receiver.taskMayLeave(task) }
+    func taskMaySend(_ task: any NetworkTask) -> Bool { receiver.taskMaySend(task) }
 
     var nextReceiver: (any NetworkReceiver)? { receiver }
 }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("State machine of an authentication realm")
 struct RefreshMachineTests {
-    typealias Play = PostponementPlay
+    typealias Play = RefreshPlay
 
     @Test func `each event in each state gives the result in the table`() {
         let states: [(name: String, make: () -> Play)] = [

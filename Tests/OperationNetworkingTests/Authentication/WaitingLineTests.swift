@@ -121,6 +121,6 @@
         func task(_ task: any NetworkTask, didReceive head: ResponseHead) {}
         func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {}
         func task(_ task: any NetworkTask, didEndWith error: NetworkError?) { ends.record(error?.code) }
-        func taskMayLeave(_ task: any NetworkTask) -> Bool { false }
+        func taskMaySend(_ task: any NetworkTask) -> Bool { false }
     }
 #endif

@@ -20,7 +20,7 @@ private typealias Machine = ExchangeMachine<Origin, String, Int>
 
 /// A state of the machine, and the calls that lead to it.
 private enum Place: String, CaseIterable {
-    case waiting, preparing, awaitingHead, deciding, broken, draining, answering, delivering, reading, ended
+    case waiting, preparing, awaitingHead, deciding, broken, draining, keepingHead, delivering, reading, ended
 
     /// A machine in this state.
     ///
@@ -30,7 +30,7 @@ private enum Place: String, CaseIterable {
         guard self != .waiting else { return machine }
         _ = machine.resume()
         _ = machine.advance()
-        if ![.waiting, .preparing, .reading, .ended].contains(self) { _ = machine.asked(.flight, 1) }
+        if ![.waiting, .preparing, .reading, .ended].contains(self) { _ = machine.requestWasSent(.flight, 1) }
         switch self {
         case .waiting, .preparing, .awaitingHead: break
         case .deciding: _ = machine.asksRule(.flight, 1)
@@ -38,7 +38,7 @@ private enum Place: String, CaseIterable {
             _ = machine.asksRule(.flight, 1)
             _ = machine.ended(NetworkError(code: .connectionLost, phase: .receiving, message: ""), 1)
         case .draining: _ = machine.leaves(.flight, for: "next", 7, 1)
-        case .answering:
+        case .keepingHead:
             machine.suspend()
             _ = machine.delivers(.flight, head, 7, 1)
         case .delivering: _ = machine.delivers(.flight, head, 7, 1)
@@ -53,8 +53,8 @@ private let events: [(name: String, apply: @Sendable (inout Machine, Int) -> Str
     ("resume", { machine, _ in "\(machine.resume())" }),
     ("release", { machine, _ in "\(machine.release(.receiver))" }),
     ("advance", { machine, _ in machine.advance().map { "\($0)" } ?? "-" }),
-    ("asked", { machine, step in machine.asked(.flight, step) ? "yes" : "-" }),
-    ("answered", { machine, step in machine.answered(step).map { "\($0)" } ?? "-" }),
+    ("requestWasSent", { machine, step in machine.requestWasSent(.flight, step) ? "yes" : "-" }),
+    ("headArrived", { machine, step in machine.headArrived(step).map { "\($0)" } ?? "-" }),
     ("asksRule", { machine, step in machine.asksRule(.flight, step) ? "yes" : "-" }),
     ("delivers", { machine, step in describe(machine.delivers(.flight, head, nil, step)) }),
     ("delivers kept", { machine, step in describe(machine.delivers(.kept, head, nil, step)) }),
@@ -116,7 +116,7 @@ private func expect(_ isTrue: Bool, location: SourceLocation = #_sourceLocation)
 struct ExchangeMachineTests {
     /// The result of each event in each state: the action, and the new state if it changes.
     private static let table: [String: [String]] = [
-        // waiting, preparing, awaitingHead, deciding, broken, draining, answering, delivering, reading, ended
+        // waiting, preparing, awaitingHead, deciding, broken, draining, keepingHead, delivering, reading, ended
         "resume": [
             "start > preparing", "read", "order", "order", "order", "order", "answer", "order", "read", "read",
         ],
@@ -124,20 +124,20 @@ struct ExchangeMachineTests {
             "read", "read", "order", "order", "order", "order", "answer", "order", "read", "read",
         ],
         "advance": ["1", "2", "2", "2", "2", "2", "2", "2", "2", "-"],
-        "asked": ["-", "yes > awaitingHead", "-", "-", "-", "-", "-", "-", "-", "-"],
-        "answered": ["-", "-", "flight", "-", "-", "-", "-", "-", "-", "-"],
+        "requestWasSent": ["-", "yes > awaitingHead", "-", "-", "-", "-", "-", "-", "-", "-"],
+        "headArrived": ["-", "-", "flight", "-", "-", "-", "-", "-", "-", "-"],
         "asksRule": ["-", "yes > deciding", "yes > deciding", "-", "-", "-", "-", "-", "-", "-"],
         "delivers": [
-            "-", "head > delivering", "head > delivering", "tell kept > answering",
-            "tell kept, connectionLost > answering", "-", "-", "-", "-", "-",
+            "-", "head > delivering", "head > delivering", "tell kept > keepingHead",
+            "tell kept, connectionLost > keepingHead", "-", "-", "-", "-", "-",
         ],
         "delivers kept": [
-            "-", "head, release > delivering", "head, release > delivering", "tell kept > answering",
-            "tell kept, connectionLost > answering", "-", "-", "-", "-", "-",
+            "-", "head, release > delivering", "head, release > delivering", "tell kept > keepingHead",
+            "tell kept, connectionLost > keepingHead", "-", "-", "-", "-", "-",
         ],
         "delivers own": [
-            "-", "head, release > delivering", "head, release > delivering", "tell kept > answering",
-            "tell kept, connectionLost > answering", "-", "-", "-", "-", "-",
+            "-", "head, release > delivering", "head, release > delivering", "tell kept > keepingHead",
+            "tell kept, connectionLost > keepingHead", "-", "-", "-", "-", "-",
         ],
         "deliversHead": ["-", "-", "-", "-", "-", "-", "-", "-", "-", "-"],
         "leaves": [
@@ -180,8 +180,8 @@ struct ExchangeMachineTests {
 
     @Test func `an event of an earlier step changes nothing`() {
         let bound: Set = [
-            "asked", "answered", "asksRule", "delivers", "delivers kept", "delivers own", "leaves", "leaves kept",
-            "bytes", "end", "failsOver", "forwards",
+            "requestWasSent", "headArrived", "asksRule", "delivers", "delivers kept", "delivers own", "leaves",
+            "leaves kept", "bytes", "end", "failsOver", "forwards",
         ]
         for event in events where bound.contains(event.name) {
             for place in Place.allCases {
@@ -297,9 +297,9 @@ struct ExchangeMachineTests {
         var broken = Place.broken.machine
         broken.suspend()
         expect(describe(broken.delivers(.flight, head, nil, 1)) == "connectionLost")
-        var answering = Place.answering.machine
+        var keepingHead = Place.keepingHead.machine
         let error = NetworkError(code: .connectionLost, phase: .receiving, message: "")
-        expect(describe(answering.ended(error, 1)) == "finish")
+        expect(describe(keepingHead.ended(error, 1)) == "finish")
     }
 
     @Test func `only one reader reads from the cache, and none while suspended or held`() {
@@ -330,10 +330,10 @@ struct ExchangeMachineTests {
         var machine = Place.awaitingHead.machine
         expect(machine.sent(5, 1))
         expect(!machine.sent(5, 1) && !machine.sent(3, 1))
-        expect(machine.answered(1) == .flight)
+        expect(machine.headArrived(1) == .flight)
         expect(machine.leaves(.flight, for: "x", nil, 1) == .drain)
         _ = machine.ended(nil, 1)
-        expect(machine.advance() == 2 && machine.asked(.flight, 2))
+        expect(machine.advance() == 2 && machine.requestWasSent(.flight, 2))
         expect(!machine.sent(5, 2) && machine.sent(6, 2))
         expect(machine.finish()?.wasAnswered == true)
         expect(!machine.sent(7, 2))

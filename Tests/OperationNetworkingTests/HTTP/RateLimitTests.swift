@@ -384,7 +384,7 @@ private final class LineSession: NetworkSession {
         }
 
         func resume() {
-            wait { [self] in receiver.taskMayLeave(self) ? task.resume() : task.cancel() }
+            wait { [self] in receiver.taskMaySend(self) ? task.resume() : task.cancel() }
         }
     }
 

@@ -238,8 +238,8 @@ private final class Telling: AttemptPolicy, @unchecked Sendable {
 
     init(_ policy: Again) { self.policy = policy }
 
-    override func decide(_ report: AttemptReport, for host: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
-        policy.decide(report, for: host, answer)
+    override func decide(_ report: AttemptReport, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
+        policy.decide(report, for: owner, answer)
         wasAsked.open()
     }
 }

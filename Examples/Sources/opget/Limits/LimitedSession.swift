@@ -166,5 +166,5 @@ private final class LimitedTask: NetworkTask, NetworkReceiver {
         receiver.task(self, didCollect: metrics)
     }
 
-    func taskMayLeave(_ task: any NetworkTask) -> Bool { receiver.taskMayLeave(self) }
+    func taskMaySend(_ task: any NetworkTask) -> Bool { receiver.taskMaySend(self) }
 }

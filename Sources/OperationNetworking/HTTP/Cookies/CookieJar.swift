@@ -23,7 +23,7 @@ import OperationCore
 /// which have no expiration date.
 public final class CookieJar: Sendable {
     private struct State {
-        var store: CookieMachine
+        var machine: CookieMachine
         var saving = SaveTurn()
     }
 
@@ -75,10 +75,10 @@ public final class CookieJar: Sendable {
         storage: (any CookieStorage)?, limits: CookieLimits = CookieLimits(), suffixes: PublicSuffixRule = .builtIn,
         now: @escaping @Sendable () -> Date
     ) throws {
-        var store = CookieMachine(limits: limits, suffixes: suffixes)
+        var machine = CookieMachine(limits: limits, suffixes: suffixes)
         let moment = now()
-        for cookie in try storage?.load() ?? [] { store.put(cookie, now: moment) }
-        state = Locked(State(store: store))
+        for cookie in try storage?.load() ?? [] { machine.put(cookie, now: moment) }
+        state = Locked(State(machine: machine))
         self.storage = storage
         (self.limits, self.suffixes) = (limits, suffixes)
         self.now = now
@@ -88,7 +88,7 @@ public final class CookieJar: Sendable {
         limits: CookieLimits = CookieLimits(), suffixes: PublicSuffixRule = .builtIn,
         now: @escaping @Sendable () -> Date
     ) {
-        state = Locked(State(store: CookieMachine(limits: limits, suffixes: suffixes)))
+        state = Locked(State(machine: CookieMachine(limits: limits, suffixes: suffixes)))
         storage = nil
         (self.limits, self.suffixes) = (limits, suffixes)
         self.now = now
@@ -97,7 +97,7 @@ public final class CookieJar: Sendable {
     /// The cookies in the jar that have not expired, in the order in which they were first set.
     public var cookies: [Cookie] {
         let moment = now()
-        return state.withLock { $0.store.cookies }.filter { !$0.isExpired(at: moment) }
+        return state.withLock { $0.machine.cookies }.filter { !$0.isExpired(at: moment) }
     }
 
     /// Stores the cookies from a response.
@@ -121,7 +121,7 @@ public final class CookieJar: Sendable {
     public func header(for url: URL) -> String? {
         guard let address = WebAddress(url) else { return nil }
         let moment = now()
-        return state.withLock { $0.store.header(for: address, now: moment) }
+        return state.withLock { $0.machine.header(for: address, now: moment) }
     }
 
     /// Stores a cookie and replaces any existing cookie with the same name, domain, path and ``Cookie/isHostOnly``
@@ -170,7 +170,7 @@ public final class CookieJar: Sendable {
 
     private func change(_ body: (inout CookieMachine) -> Bool) {
         let mustSchedule = state.withLock { state in
-            guard body(&state.store), storage != nil else { return false }
+            guard body(&state.machine), storage != nil else { return false }
             return state.saving.recordChange()
         }
         // A failed save is repeated with the next change or the next call to `save()`.
@@ -182,7 +182,7 @@ public final class CookieJar: Sendable {
         let moment = now()
         let cookies: [Cookie]? = state.withLock { state in
             guard state.saving.begin() else { return nil }
-            return state.store.cookies.filter { $0.expires != nil && !$0.isExpired(at: moment) }
+            return state.machine.cookies.filter { $0.expires != nil && !$0.isExpired(at: moment) }
         }
         guard let cookies else { return }
         do {

@@ -38,7 +38,7 @@ package struct CookieMachine: Sendable {
 
     /// Returns the cookies that a response asks to set.
     ///
-    /// This function calls the user's rule, so it needs no access to the store and runs outside of its lock.
+    /// This function calls the user's rule, so it is static and runs outside of the jar's lock.
     package static func offers(
         _ fields: [String], limits: CookieLimits, suffixes: PublicSuffixRule, now: Date
     ) -> [Offer] {

@@ -206,7 +206,7 @@ package final class AttemptReceiver: NetworkReceiver {
         present?.collected(metrics, number)
     }
 
-    package func taskMayLeave(_ task: any NetworkTask) -> Bool { present?.maySend(number) ?? false }
+    package func taskMaySend(_ task: any NetworkTask) -> Bool { present?.maySend(number) ?? false }
 
     package var nextReceiver: (any NetworkReceiver)? { isObserved ? HopObserverReceiver(self) : nil }
 
@@ -270,7 +270,8 @@ package protocol AttemptOwner: AnyNetworkOperation {
     func accepts(_ head: ResponseHead) -> Bool
     /// The maximum number of body bytes that an error contains.
     var errorBodyBytes: Int { get }
-    /// Whether the evaluation runs no code of the user except the decoding initializers of the result type.
+    /// Whether the evaluation runs no code of the user except the status rule and the decoding, which consists of
+    /// `makeDecoder`, its decoder and the initializers of the result type.
     var evaluatesBriefly: Bool { get }
     /// Creates the result, and returns a closure that passes it to the operation.
     func evaluate(_ answer: ReceivedResponse) throws -> Work

@@ -159,14 +159,14 @@ package final class NetworkAttempts: Sendable {
 
     /// Evaluates the response in one of three places.
     ///
-    /// A small response, if no code of the user runs, is evaluated in the task that waits for the operation. Any other
-    /// response is evaluated on this thread if it may block, which the thread of a session may not, and otherwise on a
-    /// thread of the `EvaluationPool`.
+    /// If no code of the user runs except the status rule and the decoding, a small response is evaluated in the task
+    /// that waits in `run()`. Any other response is evaluated on this thread if it may block, which the thread of a
+    /// session may not, and otherwise on a thread of the `EvaluationPool`.
     private func chooseEvaluationThread() {
         let (owner, count) = state.withLock { ($0.owner, $0.received) }
         let isBrief = count <= Self.mostBytesInTask && owner?.evaluatesBriefly == true
         @Sendable func evaluateNow() {
-            if isBrief, owner?.workingTaskWait?.perform(evaluateInTask) == true { return }
+            if isBrief, owner?.workingTaskWait?.perform(evaluateInAwaitingTask) == true { return }
             if BorrowedThread.mayBlock { return perform(evaluate()) }
             EvaluationPool.shared.run { self.perform(self.evaluate()) }
         }
@@ -179,7 +179,7 @@ package final class NetworkAttempts: Sendable {
     ///
     /// After a failure, policies, closures of the user and other attempts follow, so the task does not perform these
     /// steps.
-    private func evaluateInTask() {
+    private func evaluateInAwaitingTask() {
         let action = evaluate()
         if action == .conclude { perform(action) } else { performElsewhere(action) }
     }

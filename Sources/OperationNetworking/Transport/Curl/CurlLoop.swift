@@ -19,7 +19,7 @@
         var slots: SlotTable<CurlTask>
         /// The number of transfers beyond the limits, which run because others wait for their results.
         var ahead = 0
-        var places: CurlConnectionSlots
+        var places: CurlDestinations
         /// The requests that a server said it did not process.
         var refusedStreams = RefusedStreams()
         /// The number of requests under way that must not be sent twice and may share a connection.
@@ -49,7 +49,7 @@
                 SlotTable.Limits(
                     perHost: max(configuration.maximumConnectionsPerHost, 1),
                     total: max(configuration.maximumConnections, 1), lookups: max(configuration.maximumNameLookups, 1)))
-            places = CurlConnectionSlots(configuration) { name in getenv(name).map { String(cString: $0) } }
+            places = CurlDestinations(configuration) { name in getenv(name).map { String(cString: $0) } }
             multi = CurlMulti(configuration, for: self)
         }
 
@@ -280,7 +280,7 @@
 
         func apply(_ pausedDirections: TaskMachine.PausedDirections, to task: CurlTask) {
             if !pausedDirections.contains(.receiving) { task.deliverPending() }
-            // A delivered event may have pause delivery again, which leads to another visit.
+            // A delivered event may have paused delivery again, which leads to another visit.
             task.confined.transfer?.apply(pausedDirections)
         }
 
@@ -296,7 +296,7 @@
     /// address), they are those of the proxy. Otherwise the port is that of the URL, and the host is that of the URL or
     /// the one that replaces it. A Unix-domain socket is one destination, because it is one server. Even so, libcurl
     /// reuses a connection only for the host for which it was made.
-    package struct CurlConnectionSlots {
+    package struct CurlDestinations {
         package struct Place: Hashable, Sendable {
             package let name: String
             /// Whether no name must be looked up.

@@ -29,7 +29,7 @@
 
         private let engine: CurlEngine
 
-        /// Creates a session whose thread starts with the first task.
+        /// Creates a session whose thread starts when you first resume a task.
         ///
         /// - Parameter configuration: The configuration of the session, which you cannot change later.
         public init(configuration: Configuration = Configuration()) {

@@ -82,7 +82,7 @@ package final class SessionTask<Carrier: TaskAdapter>: OrderedTask {
 // Events for the receiver, on the thread of the session.
 extension SessionTask {
     /// Whether the receiver still wants the request to be sent.
-    package var maySend: Bool { confined.receiver?.taskMayLeave(self) ?? true }
+    package var maySend: Bool { confined.receiver?.taskMaySend(self) ?? true }
 
     /// Whether events wait, which must be delivered before any other event.
     private var hasRest: Bool { !confined.pending.isEmpty || confined.sent > confined.reportedSent }

@@ -10,12 +10,12 @@ import Testing
 struct CookieMachineTests {
     private let now = Date(timeIntervalSince1970: 1_700_000_000)
 
-    private func store(_ fields: [String], from url: String, limits: CookieLimits = CookieLimits()) throws
+    private func machine(_ fields: [String], from url: String, limits: CookieLimits = CookieLimits()) throws
         -> CookieMachine
     {
-        var store = CookieMachine(limits: limits)
-        _ = try store.receive(fields, from: WebAddress(url), now: now)
-        return store
+        var machine = CookieMachine(limits: limits)
+        _ = try machine.receive(fields, from: WebAddress(url), now: now)
+        return machine
     }
 
     /// A Set-Cookie header, the URL that sets it, the URL of the next request, and whether the cookie is sent.
@@ -70,30 +70,30 @@ struct CookieMachineTests {
     func `a cookie is stored and sent as RFC 6265bis requires`(
         field: String, from: String, to: String, goes: Bool
     ) throws {
-        var store = try store([field], from: from)
-        let header = try store.header(for: WebAddress(to), now: now)
+        var machine = try machine([field], from: from)
+        let header = try machine.header(for: WebAddress(to), now: now)
         #expect((header != nil) == goes)
     }
 
     @Test func `cookies with longer paths are sent first, then cookies that were set earlier`() throws {
-        var store = try store(
+        var machine = try machine(
             ["a=1; Path=/", "b=2; Path=/x/y", "c=3; Path=/x", "d=4; Path=/x/y", "e; Path=/"], from: "http://h.com/")
-        _ = try store.receive(["a=9; Path=/"], from: WebAddress("http://h.com/"), now: now + 5)
-        let header = try store.header(for: WebAddress("http://h.com/x/y"), now: now + 9)
+        _ = try machine.receive(["a=9; Path=/"], from: WebAddress("http://h.com/"), now: now + 5)
+        let header = try machine.header(for: WebAddress("http://h.com/x/y"), now: now + 9)
         #expect(header == "b=2; d=4; c=3; a=9; e")
     }
 
     @Test func `a cookie replaces one with the same name, domain and path, or removes it if expired`()
         throws
     {
-        var store = try store(["a=1", "a=2; Domain=h.com", "a=3; Path=/x", "a=4"], from: "http://h.com/")
+        var machine = try machine(["a=1", "a=2; Domain=h.com", "a=3; Path=/x", "a=4"], from: "http://h.com/")
         let home = try WebAddress("http://h.com/")
-        #expect(store.count == 3)
-        let before = store.header(for: home, now: now)
+        #expect(machine.count == 3)
+        let before = machine.header(for: home, now: now)
         #expect(before == "a=4; a=2")
-        let hasRemoved = store.receive(["a=; Max-Age=0"], from: home, now: now)
-        let after = store.header(for: home, now: now)
-        let hasChanged = store.receive(["zzz=; Max-Age=0"], from: home, now: now)
+        let hasRemoved = machine.receive(["a=; Max-Age=0"], from: home, now: now)
+        let after = machine.header(for: home, now: now)
+        let hasChanged = machine.receive(["zzz=; Max-Age=0"], from: home, now: now)
         #expect(hasRemoved && after == "a=2" && !hasChanged)
     }
 
@@ -105,66 +105,66 @@ struct CookieMachineTests {
     func `an unencrypted connection cannot replace a secure cookie`(
         field: String, from: String, isRefused: Bool
     ) throws {
-        var store = try store(["a=good; Secure; Domain=h.com; Path=/"], from: "https://h.com/")
-        let isTaken = try store.receive([field], from: WebAddress(from), now: now)
+        var machine = try machine(["a=good; Secure; Domain=h.com; Path=/"], from: "https://h.com/")
+        let isTaken = try machine.receive([field], from: WebAddress(from), now: now)
         #expect(isTaken == !isRefused)
     }
 
     @Test func `a secure cookie on a longer path does not block a cookie on a shorter path`() throws {
-        var store = try store(["a=good; Secure; Path=/login"], from: "https://h.com/")
-        let short = try store.receive(["a=1; Path=/"], from: WebAddress("http://h.com/"), now: now)
-        let long = try store.receive(["a=1; Path=/login/x"], from: WebAddress("http://h.com/"), now: now)
+        var machine = try machine(["a=good; Secure; Path=/login"], from: "https://h.com/")
+        let short = try machine.receive(["a=1; Path=/"], from: WebAddress("http://h.com/"), now: now)
+        let long = try machine.receive(["a=1; Path=/login/x"], from: WebAddress("http://h.com/"), now: now)
         #expect(short && !long)
     }
 
     @Test func `an expired cookie is not sent`() throws {
-        var store = try store(["a=1; Max-Age=10", "b=2"], from: "http://h.com/")
+        var machine = try machine(["a=1; Max-Age=10", "b=2"], from: "http://h.com/")
         let address = try WebAddress("http://h.com/")
-        let before = store.header(for: address, now: now + 9)
-        let after = store.header(for: address, now: now + 10)
+        let before = machine.header(for: address, now: now + 9)
+        let after = machine.header(for: address, now: now + 10)
         #expect(before == "a=1; b=2" && after == "b=2")
     }
 
     @Test func `one response sets at most 50 cookies`() throws {
-        let store = try store((0..<80).map { "c\($0)=1" }, from: "http://h.com/")
-        #expect(store.count == 50)
-        #expect(store.cookies.last?.name == "c49")
+        let machine = try machine((0..<80).map { "c\($0)=1" }, from: "http://h.com/")
+        #expect(machine.count == 50)
+        #expect(machine.cookies.last?.name == "c49")
     }
 
     @Test func `a full domain first evicts insecure cookies, then the least recently used ones`() throws {
         let limits = with(CookieLimits()) { $0.perDomain = 3 }
-        var store = CookieMachine(limits: limits)
+        var machine = CookieMachine(limits: limits)
         let home = try WebAddress("https://h.com/")
         for (index, field) in ["s=1; Secure", "a=1; Path=/a", "b=1; Path=/b"].enumerated() {
-            _ = store.receive([field], from: home, now: now + Double(index))
+            _ = machine.receive([field], from: home, now: now + Double(index))
         }
-        _ = try store.header(for: WebAddress("https://h.com/a"), now: now + 50)
-        _ = store.receive(["c=1"], from: home, now: now + 60)
-        #expect(store.cookies.map(\.name) == ["s", "a", "c"])
-        _ = store.receive(["t=1; Secure"], from: home, now: now + 70)
-        _ = store.receive(["u=1; Secure"], from: home, now: now + 71)
-        _ = store.receive(["v=1; Secure"], from: home, now: now + 72)
-        #expect(store.cookies.map(\.name) == ["t", "u", "v"])
+        _ = try machine.header(for: WebAddress("https://h.com/a"), now: now + 50)
+        _ = machine.receive(["c=1"], from: home, now: now + 60)
+        #expect(machine.cookies.map(\.name) == ["s", "a", "c"])
+        _ = machine.receive(["t=1; Secure"], from: home, now: now + 70)
+        _ = machine.receive(["u=1; Secure"], from: home, now: now + 71)
+        _ = machine.receive(["v=1; Secure"], from: home, now: now + 72)
+        #expect(machine.cookies.map(\.name) == ["t", "u", "v"])
     }
 
     @Test func `a full jar first evicts expired cookies, then the oldest ones`() throws {
         let limits = with(CookieLimits()) { $0.total = 5 }
-        var store = CookieMachine(limits: limits)
+        var machine = CookieMachine(limits: limits)
         for index in 0..<5 {
             let age = index == 3 ? "; Max-Age=1" : ""
-            _ = try store.receive(["a=1\(age)"], from: WebAddress("http://h\(index).com/"), now: now + Double(index))
+            _ = try machine.receive(["a=1\(age)"], from: WebAddress("http://h\(index).com/"), now: now + Double(index))
         }
-        _ = try store.receive(["a=1"], from: WebAddress("http://h5.com/"), now: now + 10)
-        #expect(store.cookies.map(\.domain) == ["h0.com", "h1.com", "h2.com", "h4.com", "h5.com"])
-        _ = try store.receive(["a=1"], from: WebAddress("http://h6.com/"), now: now + 11)
-        #expect(store.cookies.map(\.domain) == ["h1.com", "h2.com", "h4.com", "h5.com", "h6.com"])
+        _ = try machine.receive(["a=1"], from: WebAddress("http://h5.com/"), now: now + 10)
+        #expect(machine.cookies.map(\.domain) == ["h0.com", "h1.com", "h2.com", "h4.com", "h5.com"])
+        _ = try machine.receive(["a=1"], from: WebAddress("http://h6.com/"), now: now + 11)
+        #expect(machine.cookies.map(\.domain) == ["h1.com", "h2.com", "h4.com", "h5.com", "h6.com"])
     }
 
     @Test func `a cookie set in code cannot inject headers into a request`() {
-        var store = CookieMachine()
-        store.put(Cookie(name: "a", value: "b\r\nX: y", domain: "h.com"), now: now)
-        store.put(Cookie(name: "a", value: "b; c=d", domain: "h.com"), now: now)
-        #expect(store.count == 0)
+        var machine = CookieMachine()
+        machine.put(Cookie(name: "a", value: "b\r\nX: y", domain: "h.com"), now: now)
+        machine.put(Cookie(name: "a", value: "b; c=d", domain: "h.com"), now: now)
+        #expect(machine.count == 0)
     }
 
     @Test func `random calls preserve the count, the limits and the domain of each cookie`() throws {
@@ -178,7 +178,7 @@ struct CookieMachineTests {
         limits.total = 9
         for seed in UInt64(0)..<200 {
             var generator = SeededGenerator(seed: seed)
-            var store = CookieMachine(limits: limits)
+            var machine = CookieMachine(limits: limits)
             for step in 0..<60 {
                 let moment = now + Double(step)
                 guard let host = hosts.randomElement(using: &generator),
@@ -186,13 +186,13 @@ struct CookieMachineTests {
                 else { continue }
                 let scheme = generator.chance(1, in: 2) ? "https" : "http"
                 let address = try WebAddress("\(scheme)://\(host)/p/q")
-                _ = store.receive(
+                _ = machine.receive(
                     ["n\(Int.random(in: 0..<4, using: &generator))=\(host)\(attribute)"], from: address, now: moment)
-                let cookies = store.cookies
-                #expect(store.count == cookies.count && cookies.count <= 9, "seed \(seed)")
+                let cookies = machine.cookies
+                #expect(machine.count == cookies.count && cookies.count <= 9, "seed \(seed)")
                 #expect(Dictionary(grouping: cookies, by: \.domain).values.allSatisfy { $0.count <= 4 }, "seed \(seed)")
                 // The value names the host that set it. A cookie is sent only to hosts in the same domain.
-                let sent = store.header(for: address, now: moment) ?? ""
+                let sent = machine.header(for: address, now: moment) ?? ""
                 for value in sent.split(separator: "; ").compactMap({ $0.split(separator: "=").last }) {
                     #expect(value.suffix(5) == host.suffix(5), "seed \(seed): \(sent) to \(host)")
                 }
@@ -201,10 +201,10 @@ struct CookieMachineTests {
     }
 
     @Test func `an expired secure cookie does not block an insecure one`() throws {
-        var store = try store(["a=1; Secure; Max-Age=10"], from: "https://h.com/")
-        _ = try store.receive(["a=2"], from: WebAddress("http://h.com/"), now: now + 9)
-        #expect(store.cookies.map(\.value) == ["1"])
-        _ = try store.receive(["a=3"], from: WebAddress("http://h.com/"), now: now + 10)
-        #expect(store.cookies.map(\.value) == ["3"])
+        var machine = try machine(["a=1; Secure; Max-Age=10"], from: "https://h.com/")
+        _ = try machine.receive(["a=2"], from: WebAddress("http://h.com/"), now: now + 9)
+        #expect(machine.cookies.map(\.value) == ["1"])
+        _ = try machine.receive(["a=3"], from: WebAddress("http://h.com/"), now: now + 10)
+        #expect(machine.cookies.map(\.value) == ["3"])
     }
 }

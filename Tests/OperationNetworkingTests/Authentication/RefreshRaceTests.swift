@@ -6,8 +6,8 @@ import OperationNetworking
 import Testing
 
 @Suite("State machine of an authentication realm: refreshes")
-struct PostponementRefreshTests {
-    typealias Play = PostponementPlay
+struct RefreshRaceTests {
+    typealias Play = RefreshPlay
 
     @Test func `the late result of a timed-out refresh is used unless there is a newer credential`() {
         var play = Play.refreshing()

@@ -7,7 +7,7 @@ import OperationNetworking
 /// A state machine with a time.
 ///
 /// Each event returns its result as text.
-final class PostponementPlay {
+final class RefreshPlay {
     typealias Machine = RefreshMachine<String, UInt64>
 
     var machine: Machine
@@ -85,14 +85,14 @@ final class PostponementPlay {
 }
 
 // The machine in each of its states.
-extension PostponementPlay {
-    static func valid() -> PostponementPlay {
-        let play = PostponementPlay()
+extension RefreshPlay {
+    static func valid() -> RefreshPlay {
+        let play = RefreshPlay()
         _ = play.set("A")
         return play
     }
 
-    static func refreshing() -> PostponementPlay {
+    static func refreshing() -> RefreshPlay {
         let play = valid()
         _ = play.reject(1)
         _ = play.want()
@@ -100,21 +100,21 @@ extension PostponementPlay {
     }
 
     /// A play whose credential is still valid while its first early refresh is under way.
-    static func refreshingEarly() -> PostponementPlay {
-        let play = PostponementPlay()
+    static func refreshingEarly() -> RefreshPlay {
+        let play = RefreshPlay()
         _ = play.set("A", lifetime: .seconds(100))
         _ = play.pass(.seconds(40))
         _ = play.want()
         return play
     }
 
-    static func failed(mayPass: Bool) -> PostponementPlay {
+    static func failed(mayPass: Bool) -> RefreshPlay {
         let play = refreshing()
         _ = play.failed(1, mayPass: mayPass)
         return play
     }
 
-    static func signedOut() -> PostponementPlay {
+    static func signedOut() -> RefreshPlay {
         let play = valid()
         _ = play.signOut()
         return play

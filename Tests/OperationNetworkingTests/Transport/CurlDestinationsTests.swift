@@ -7,14 +7,14 @@
     import Testing
 
     @Suite(.timeLimit(.minutes(3)))
-    struct CurlConnectionSlotsTests {
+    struct CurlDestinationsTests {
         private func places(
             of urls: [String], _ environment: [String: String] = [:],
             _ change: (inout CurlSession.Configuration) -> Void = { _ in }
-        ) throws -> [CurlConnectionSlots.Place] {
+        ) throws -> [CurlDestinations.Place] {
             var configuration = CurlSession.Configuration()
             change(&configuration)
-            var places = CurlConnectionSlots(configuration) { environment[$0] }
+            var places = CurlDestinations(configuration) { environment[$0] }
             return try urls.map { text in
                 places.place(of: try NetworkRequest(url: try #require(URL(string: text))).origin)
             }
