@@ -1,7 +1,6 @@
 // Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
-import Foundation
 import OperationCore
 import OperationTestKit
 import Testing

@@ -138,5 +138,8 @@ struct URLSessionDifference: Sendable {
             .unreliable,
             "Foundation enqueues received bytes without a limit, and processes a cancellation only after these bytes.",
             "after cancel returns, a task delivers only its end"),
+        group(
+            .unreliable, "Foundation may trap if a task is canceled while the headers of its response arrive.",
+            "headers that drip indefinitely exceed the total limit"),
     ].flatMap { $0 }
 }
