@@ -120,7 +120,7 @@ extension AnyNetworkOperation {
     public var progress: Progress {
         if let known = networkAttempts.reporter.listeners({ $0.foundation }) { return known.progress }
         let made = FoundationProgress(for: self)
-        return networkAttempts.reporter.listeners { listeners in
+        return networkAttempts.reporter.change { listeners in
             if let known = listeners.foundation { return known.progress }
             listeners.foundation = made
             return made.progress

@@ -1,7 +1,6 @@
 // Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
-import Dispatch
 import Foundation
 import OperationCore
 
@@ -134,7 +133,8 @@ final class ProgressReporter: Sendable {
         self.callbacks = callbacks
     }
 
-    func listeners<Result>(_ body: (inout Listeners) -> Result) -> Result { state.withLock { body(&$0.listeners) } }
+    func listeners<Result>(_ body: (Listeners) -> Result) -> Result { state.withLock { body($0.listeners) } }
+    func change<Result>(_ body: (inout Listeners) -> Result) -> Result { state.withLock { body(&$0.listeners) } }
 
     /// Replaces a listener, and releases the old one without holding the lock.
     func set<Value>(_ path: WritableKeyPath<Listeners, Value>, _ value: Value) {
@@ -167,7 +167,7 @@ final class ProgressReporter: Sendable {
 
     func set(delegate: (any NetworkOperationDelegate)?) {
         // If nothing else keeps the old delegate, it is freed here, without holding the lock.
-        let old = listeners { listeners in
+        let old = change { listeners in
             let old = listeners.delegate
             if old !== delegate { listeners.isDelegateNotifiedOfEnd = false }
             (listeners.delegate, listeners.hasDelegate) = (delegate, delegate != nil)
