@@ -23,7 +23,7 @@ import Foundation
 /// The operations for a key follow these rules:
 ///
 /// - The run, which is the operation that does the work, begins when the first operation is started. All operations
-///   that share the run end with its outcome.
+///   that share the run end with the outcome of the run.
 /// - If you cancel one of the operations, the run continues for the others. If you cancel all of them, OperationKit
 ///   cancels the run.
 /// - An operation that is started after the run has ended begins a new run, unless the result is kept (see `timeToLive`
@@ -110,7 +110,9 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
                 run: { [self] participant in apply { $0.run(of: participant, key) } }))
     }
 
-    /// Releases the result that is kept for a key, so that the next operation for the key begins a new run.
+    /// Releases the result that is kept for a key.
+    ///
+    /// The next operation for the key then begins a new run.
     public func forget(_ key: Key) {
         apply { $0.forget(key) }?.cancel()
     }
