@@ -37,9 +37,9 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     /// Creates an object that executes shared work on the thread that starts the first operation for a key, and thus in
     /// that operation's queue.
     ///
-    /// If the work cannot begin immediately, it begins later, outside this queue. In this case, the first operation
-    /// does not count toward the width of its ``QueueManager`` while the operation waits. The other operations that
-    /// share the work never count toward the width while they wait.
+    /// If the work cannot begin immediately, it begins later, outside the queue of the first operation. In this case,
+    /// the first operation does not count toward the width of its ``QueueManager`` while it waits. The other operations
+    /// that share the work never count toward the width while they wait.
     ///
     /// - Parameters:
     ///   - timeToLive: The duration for which the result of a successful run is kept for later operations. The default

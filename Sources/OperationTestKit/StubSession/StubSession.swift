@@ -281,7 +281,7 @@ public struct StubAnswer: Sendable {
         }
     }
 
-    /// Returns a response without headers and body, in which the task ends with an error that has the given code.
+    /// Returns a response that ends the task with an error that has the given code, without headers or a body.
     public static func failure(_ code: NetworkError.Code) -> Self { Self(.fail(code)) }
 
     /// Returns a copy of the response in which the given header replaces all headers with the same name.
