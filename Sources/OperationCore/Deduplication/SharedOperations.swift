@@ -23,7 +23,7 @@ import Foundation
 /// The operations for a key follow these rules:
 ///
 /// - The run, which is the operation that does the work, begins when the first operation is started. All operations
-///   that share the run end with its outcome.
+///   that share the run end with the outcome of the run.
 /// - If you cancel one of the operations, the run continues for the others. If you cancel all of them, OperationKit
 ///   cancels the run.
 /// - An operation that is started after the run has ended begins a new run, unless the result is kept (see `timeToLive`
@@ -37,9 +37,9 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     /// Creates an object that executes shared work on the thread that starts the first operation for a key, and thus in
     /// that operation's queue.
     ///
-    /// If the work cannot begin immediately, it begins later, outside this queue. In this case, the first operation
-    /// does not count toward the width of its ``QueueManager`` while the operation waits. The other operations that
-    /// share the work never count toward the width while they wait.
+    /// If the work cannot begin immediately, it begins later, outside the queue of the first operation. In this case,
+    /// the first operation does not count toward the width of its ``QueueManager`` while it waits. The other operations
+    /// that share the work never count toward the width while they wait.
     ///
     /// - Parameters:
     ///   - timeToLive: The duration for which the result of a successful run is kept for later operations. The default
@@ -110,7 +110,9 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
                 run: { [self] participant in apply { $0.run(of: participant, key) } }))
     }
 
-    /// Releases the result that is kept for a key, so that the next operation for the key begins a new run.
+    /// Releases the result that is kept for a key.
+    ///
+    /// The next operation for the key then begins a new run.
     public func forget(_ key: Key) {
         apply { $0.forget(key) }?.cancel()
     }

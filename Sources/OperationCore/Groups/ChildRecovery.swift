@@ -83,9 +83,9 @@ extension GroupOperation {
     /// group's width, and the group does not end. When the group cancels its children, it also cancels this task, does
     /// not wait for the task, and ignores the decision of the closure.
     ///
-    /// The closure is not called for a child that was canceled with the group, because of a dependency, or with the
-    /// cause `taskCancelled` or `tooManyWaits`. Operations that depend on the child receive the child's own outcome,
-    /// not the outcome of the recovery.
+    /// The closure is not called if the group canceled the child, or if the child was canceled because a dependency
+    /// failed or was canceled. The closure is also not called for the causes `taskCancelled` and `tooManyWaits`.
+    /// Operations that depend on the child receive the child's own outcome, not the outcome of the recovery.
     ///
     /// If there are several closures, the group calls only one of them for a child. If you passed a closure to `run` or
     /// `perform` with the child, the group calls that closure. Otherwise, the group calls the first closure that you

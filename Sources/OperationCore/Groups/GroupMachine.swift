@@ -421,7 +421,9 @@ public struct GroupPolicy: Sendable, Hashable, CustomStringConvertible {
     /// The group fails and cancels the other children as soon as a child fails or is canceled.
     public static let failFast = GroupPolicy(rule: .failFast)
 
-    /// The group runs all children until they end, and then fails if a child failed or was canceled.
+    /// The group does not cancel children when another child fails or is canceled.
+    ///
+    /// When all children have ended, the group fails if a child failed or was canceled.
     public static let collectAll = GroupPolicy(rule: .collectAll)
 
     /// The group succeeds and cancels the other children as soon as a child succeeds.

@@ -7,14 +7,14 @@ import Foundation
 public struct GroupProgress: Sendable, Hashable, CustomStringConvertible {
     /// The sum of the weights of all children that have ended and of the completed parts of running children.
     public let completedWeight: Double
-    /// The sum of the weights of all children or the expected total weight, whichever is larger.
+    /// The expected total weight or the sum of the weights of all children, whichever is larger.
     public let totalWeight: Double
 
     /// Creates a progress value for use in your own tests.
     ///
     /// - Parameters:
     ///   - completedWeight: The total weight of the completed work, including the completed parts of running children.
-    ///   - totalWeight: The total weight of all children or the expected total weight, whichever is larger.
+    ///   - totalWeight: The expected total weight or the sum of the weights of all children, whichever is larger.
     public init(completedWeight: Double, totalWeight: Double) {
         self.completedWeight = completedWeight
         self.totalWeight = totalWeight
@@ -79,8 +79,8 @@ extension GroupOperation {
     ///
     /// To follow the progress, read this property before the group ends. The group updates the object on the callback
     /// queue. The unit of the object is a ten-thousandth of the group's work. To cancel, suspend or resume the group,
-    /// call `cancel()`, `pause()` or `resume()` on the object. If the fraction of the group decreases, the object keeps
-    /// its value until the fraction has reached that value again.
+    /// call `cancel()`, `pause()` or `resume()` on the object. If the fraction of the group decreases, the object does
+    /// not change until the fraction exceeds its earlier maximum.
     public var progress: Progress {
         guard let reporter = makeReporterIfNeeded() else { return makeProgress() }
         let progress = reporter.foundation(makeProgress)
@@ -91,8 +91,9 @@ extension GroupOperation {
 
     /// Declares the expected total weight of all children, including children that you add later.
     ///
-    /// If the total weight of the added children is larger, the group uses that weight instead. A group that you create
-    /// with `map` expects at least as many children as the `underestimatedCount` of its elements.
+    /// If the children that you add have a larger total weight than expected, the group uses the weight of these
+    /// children instead. A group that you create with `map` expects at least as many children as the
+    /// `underestimatedCount` of its elements.
     ///
     /// - Parameter weight: The expected total weight of all children.
     public func expect(totalWeight weight: Double) { engine.expect(weight) }

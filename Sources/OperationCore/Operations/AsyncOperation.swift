@@ -150,6 +150,7 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     /// Notifies the subclass that the outcome of the operation is decided.
     ///
     /// The operation calls this method without holding a lock. If the operation also calls ``didCancel(because:)``, it
-    /// calls this method first. If the operation calls its handlers only later, it then calls this method again.
+    /// calls this method first. If the handlers of the operation are not enqueued until later, the operation calls this
+    /// method a second time when they are enqueued.
     @_spi(Subclassing) open func outcomeWasTold() {}
 }

@@ -14,7 +14,8 @@ import Foundation
 /// OperationQueue().addOperation(sum)
 /// ```
 ///
-/// The operation releases the closure when the closure has returned, or when the closure can no longer be called.
+/// The operation releases the closure when the closure has returned, or when the operation is canceled or finished
+/// before the closure begins.
 public final class ClosureOperation<ResultType: Sendable, ErrorType: Error>: SyncOperation<ResultType, ErrorType>,
     @unchecked Sendable
 {
@@ -68,8 +69,8 @@ extension TypedOperation {
 
 /// An operation that runs a closure on the main actor.
 ///
-/// Use this class, for example, to show the results of other operations. If the closure throws a `CancellationError`,
-/// the operation is canceled.
+/// Use this class, for example, to show the results of other operations in your user interface. If the closure throws a
+/// `CancellationError`, the operation is canceled.
 ///
 /// ```swift
 /// let show = MainQueueOperation { print("done") }

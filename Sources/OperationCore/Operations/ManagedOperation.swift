@@ -171,13 +171,14 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// this value.
     @_spi(Subclassing) open var isBodyBrief: Bool { false }
 
-    /// A Boolean value that indicates whether the body takes only a moment, does not block, and calls no hooks, so that
-    /// a task can run it.
+    /// A Boolean value that indicates whether a task can run the body.
+    ///
+    /// A task can run a body that takes only a moment, does not block, and calls no hooks.
     ///
     /// The body may still call closures of the user, such as those of policies.
     @_spi(Subclassing) open var beginsInTask: Bool { false }
 
-    /// An object that a subclass provides, so that protocol extensions can access it without the subclass's type.
+    /// An object of a subclass that protocol extensions can read without knowing the type of the subclass.
     @_spi(Subclassing) open var attachment: AnyObject? { nil }
 
     /// Stops the body of an operation that was canceled while it ran.
@@ -246,9 +247,10 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     ///
     /// To stop the work of your own operation, override `didCancel(because:)`.
     ///
-    /// You may call this method in the `deinit` of a subclass, so that the cancellation handler is called. However, do
-    /// not call the method in the `deinit` if the operation was started and has a `completionBlock`, because the block
-    /// needs the operation, which is being freed.
+    /// If an operation is freed before it ends, its handlers are not called. To have the cancellation handler called in
+    /// this case, call this method in the `deinit` of your subclass. However, do not call the method in the `deinit` if
+    /// the operation was started and has a `completionBlock`, because the block needs the operation, which is being
+    /// freed.
     public final override func cancel() {
         cancel(because: .requested)
     }
@@ -259,8 +261,9 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// A Boolean value that indicates whether the operation has begun and has not ended.
     public final override var isExecuting: Bool { core.withLock { $0.machine.isExecuting } }
 
-    /// A Boolean value that indicates whether the operation has ended, so that its queue and its dependents can
-    /// continue.
+    /// A Boolean value that indicates whether the operation has ended.
+    ///
+    /// When the operation has ended, its queue and its dependents can continue.
     ///
     /// Only two kinds of operations can end without a start: a child that is canceled with its group, and an operation
     /// from `mapResult(_:)` or a similar method whose original has ended.

@@ -92,7 +92,8 @@ package final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asy
 }
 
 extension TypedOperation {
-    /// Creates an operation that starts and ends together with this operation and converts its outcome.
+    /// Creates an operation that starts and ends together with this operation and converts the outcome of this
+    /// operation.
     ///
     /// In the following rules, the *original* is this operation, and the *mapped operation* is the operation that this
     /// method returns.
@@ -143,7 +144,8 @@ extension TypedOperation {
         }
     }
 
-    /// Creates an operation that starts and ends together with this operation and converts its result.
+    /// Creates an operation that starts and ends together with this operation and converts the result of this
+    /// operation.
     ///
     /// ```swift
     /// let answer = ClosureOperation { 42 }
@@ -169,7 +171,7 @@ extension TypedOperation {
         }
     }
 
-    /// Creates an operation that starts and ends together with this operation and converts its error.
+    /// Creates an operation that starts and ends together with this operation and converts the error of this operation.
     ///
     /// For the time at which the closure is called, see ``mapOutcome(_:)``.
     ///

@@ -80,7 +80,7 @@ open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation
     /// Notifies the subclass that the outcome of the operation is decided.
     ///
     /// The operation calls this method without holding a lock. If the operation also calls ``didCancel(because:)``, it
-    /// calls this method first. If the operation calls its handlers only later, it then calls this method again. Only
-    /// classes in other modules of the package override this method.
+    /// calls this method first. If the handlers of the operation are not enqueued until later, the operation calls this
+    /// method a second time when they are enqueued. Only classes in other modules of the package override this method.
     @_spi(Subclassing) open func outcomeWasTold() {}
 }

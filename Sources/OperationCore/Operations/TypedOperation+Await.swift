@@ -60,7 +60,7 @@ extension TypedOperation {
     /// start encodes the query, and may call closures of the operation's policies, such as an authenticator's `apply`
     /// closure.
     ///
-    /// The waiting task of this operation may also check and decode an endpoint's response of at most 64 KiB. Your code
+    /// The task that calls this method may also check and decode an endpoint's response of at most 64 KiB. Your code
     /// for this work, such as the initializers of the result type, then inherits the task-local values of the task. In
     /// this case, this method returns only after the decoding, even if the operation is canceled earlier.
     ///
@@ -120,15 +120,16 @@ extension TypedOperation {
     /// method.
     ///
     /// You can call this method on the main thread if the operation does not need the main thread. The program does not
-    /// need a main run loop. While the main thread waits, the main queue and the main actor are blocked. Therefore, the
-    /// call never returns if the outcome depends on one of the following:
+    /// need a main run loop. While the main thread waits, the main queue and the main actor are blocked. Therefore,
+    /// unless the operation has a timeout or a deadline, the call never returns if the outcome depends on one of the
+    /// following:
     ///
     /// - an `await` of code that is isolated to the main actor
     /// - a closure in `DispatchQueue.main`
     /// - an operation in `OperationQueue.main`
     ///
-    /// However, the operation's timeout or deadline ends the wait. During the wait, the main thread runs no code except
-    /// the closure of a ``MainQueueOperation`` that is not in `OperationQueue.main`.
+    /// During the wait, the main thread runs no code except the closure of a ``MainQueueOperation`` that is not in
+    /// `OperationQueue.main`.
     ///
     /// If a body calls this method and the operation cannot end before the body returns, the method throws a
     /// cancellation with the cause `waitsForItself`. If this situation arises only during the wait, the method throws

@@ -179,9 +179,9 @@ extension ResultOperation {
     /// }
     /// ```
     ///
-    /// The handler follows the same rules as the handlers of ``onMainActor(success:failure:cancellation:)``. A call to
-    /// `cancel()` on the main actor also prevents the call for an earlier success or failure, unless the handler has
-    /// already begun.
+    /// The handler follows the same rules as the handlers of ``onMainActor(success:failure:cancellation:)``. If you
+    /// call `cancel()` on the main actor after the operation has succeeded or failed, the handler is not called, unless
+    /// it has already begun.
     ///
     /// - Parameter body: A closure that is called with the outcome.
     /// - Returns: This operation.

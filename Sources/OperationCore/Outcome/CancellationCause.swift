@@ -161,7 +161,7 @@ extension CancellationCause {
         /// The group that contains the operation failed, for example because another child did not succeed or the body
         /// threw an error.
         public static let groupFailed = Code("groupFailed")
-        /// The group that contains the operation already has its outcome and no longer needs the operation.
+        /// The group that contains the operation already has its result and no longer needs the operation.
         public static let groupDecided = Code("groupDecided")
         /// The group did not accept the operation as a child.
         ///

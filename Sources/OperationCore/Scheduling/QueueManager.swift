@@ -198,7 +198,7 @@ private let cancelDependent: DependencyEdge.Judge = { upstream in
 extension QueueManager {
     private static let defined = Locked<[String: QueueManager]>([:])
 
-    /// Creates a queue with a name, so that ``named(_:)`` can find it anywhere in the process.
+    /// Creates a queue with a name by which ``named(_:)`` can find the queue anywhere in the process.
     ///
     /// ```swift
     /// try QueueManager.define("images", width: 4)

@@ -32,7 +32,7 @@ public struct OperationCondition: Sendable {
         case failed(String)
     }
 
-    /// The information about an operation that its conditions receive.
+    /// The information that a condition receives about the operation.
     ///
     /// The context does not keep the operation alive. The closure of a condition should not keep the operation alive
     /// either.

@@ -13,9 +13,9 @@
 /// print(OperationThrottle.shared.nextRun(of: "refresh feed") == nil)
 /// ```
 ///
-/// After an operation with a key has ended and the interval of its rule has passed, the next operation with the key may
-/// begin. While an operation with the key runs, no other operation with the key begins. An operation that is canceled
-/// before its body begins does not delay the next operation.
+/// The next operation with a key may begin when the interval has passed since the end of the previous operation. The
+/// rule of the previous operation contains this interval. While an operation with the key runs, no other operation with
+/// the key begins. An operation that is canceled before its body begins does not delay the next operation.
 public final class OperationThrottle: Sendable {
     private struct State {
         var machine = ThrottleMachine<AdmissionTicket>()

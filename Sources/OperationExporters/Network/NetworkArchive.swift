@@ -18,8 +18,9 @@ import OperationNetworking
 /// ```
 ///
 /// The archive contains an entry for each attempt of an operation and for each response from the cache. If the session
-/// reports redirects and challenges, each request that follows a redirect or a challenge also has an entry. When the
-/// attempt ends, the archive hides the information in ``Options/redaction`` and then adds the entries.
+/// reports redirects and challenges, each request that follows a redirect or a challenge also has an entry. When an
+/// attempt ends, the archive hides the information that ``Options/redaction`` specifies, and then adds the entries of
+/// the attempt.
 public final class NetworkArchive: NetworkObserver {
     /// A set of options that determine what an archive keeps.
     public struct Options: Sendable {

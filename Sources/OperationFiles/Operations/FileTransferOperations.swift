@@ -129,8 +129,8 @@ public struct FileTransferOptions: Sendable, Hashable {
     /// A Boolean value that indicates whether the operation flushes all copied data and all changed directories to the
     /// disk before it succeeds.
     ///
-    /// The default is `true`, so that the data survives a power failure. If the value is `false`, copying a directory
-    /// with many small files can be several times faster.
+    /// The default is `true`, which protects the data against a power failure. If the value is `false`, copying a
+    /// directory with many small files can be several times faster.
     public var isDurable: Bool
 
     /// Creates options for copying or moving an item.

@@ -121,7 +121,7 @@ public struct FileWriteOptions: Sendable, Hashable {
     /// A Boolean value that indicates whether the operation flushes the file's content and its directory entry to the
     /// disk before it succeeds.
     ///
-    /// The default is `true`, so that the file survives a power failure.
+    /// The default is `true`, which protects the file against a power failure.
     public var isDurable: Bool
 
     /// Creates options for writing a file.
@@ -150,7 +150,7 @@ public struct FileWriteOptions: Sendable, Hashable {
     public struct Mode: Hashable, Sendable {
         private let name: String
 
-        /// The operation replaces the file atomically, so that other programs see either the old or the new content.
+        /// The operation replaces the file atomically, so other programs see either the old or the new content.
         ///
         /// If the operation fails, the file keeps the old content. If the destination is a symbolic link, the new file
         /// replaces the link, and the target of the link does not change.

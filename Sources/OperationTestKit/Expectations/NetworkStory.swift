@@ -48,7 +48,8 @@ extension AnyNetworkOperation {
     ///   - expected: The attempts that the operation must have made, in order.
     ///   - fileID: The source file that the error reports. The default is the caller's file.
     ///   - line: The source line that the error reports. The default is the caller's line.
-    /// - Throws: An ``UnmetExpectation`` that describes the first attempt that differs, if there is one.
+    /// - Throws: An ``UnmetExpectation`` that describes the first attempt that differs from the expected attempt, if
+    ///   any.
     public func expectAttempts(
         _ expected: ExpectedAttempt..., fileID: String = #fileID, line: Int = #line
     ) throws(UnmetExpectation) {

@@ -111,7 +111,7 @@ public struct LoopbackAnswer: Sendable {
     /// Returns a response with a chunked body, in which each string is one chunk.
     ///
     /// - Parameters:
-    ///   - chunks: The chunks of the body. The response omits empty strings, because an empty chunk would end the body.
+    ///   - chunks: The chunks of the body. Empty strings are omitted, because an empty chunk would end the body.
     ///   - status: The status code. The default is 200.
     ///   - trailers: The names and values of the trailers. The default is an empty list.
     public static func chunks(
@@ -142,7 +142,7 @@ public struct LoopbackAnswer: Sendable {
         .status(status, ["Location": location])
     }
 
-    /// A response with the status 200 that returns the body of the request in chunks.
+    /// A response with the status 200 and a chunked body that is equal to the body of the request.
     ///
     /// For a route that you add with `routeEarly`, the server sends the chunks while the body arrives.
     public static var echo: Self {

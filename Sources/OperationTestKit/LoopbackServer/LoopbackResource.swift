@@ -143,7 +143,7 @@ public struct LoopbackResource: Sendable {
 public enum TestPattern {
     /// The number of bytes after which the pattern repeats.
     ///
-    /// The number is prime, so that the pattern does not repeat at the boundaries of buffers.
+    /// The number is prime. Therefore, the pattern does not repeat at the boundaries of buffers.
     public static let period = 65_521
 
     /// The bytes of one period of the pattern.

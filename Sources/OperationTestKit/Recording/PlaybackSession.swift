@@ -31,8 +31,8 @@ extension NetworkError.Code {
 /// whether an exchange matches. If no exchange matches, the request fails with the code `notRecorded`. The error
 /// describes the most similar exchange and explains how to record again.
 ///
-/// Before the session compares a request with the recording, it replaces the secrets in the request as a
-/// ``RecordingSession`` does. If an exchange failed during the recording, the request fails with the same error. If the
+/// Before the session compares a request with the recording, it redacts the request in the same way as a
+/// ``RecordingSession``. If an exchange failed during the recording, the request fails with the same error. If the
 /// exchange was canceled, the response never becomes complete.
 public final class PlaybackSession: NetworkSession {
     private static let portionSize = 1 << 16
@@ -120,7 +120,9 @@ public final class PlaybackSession: NetworkSession {
         stub.makeTask(with: request, receiver: receiver)
     }
 
-    /// Closes the session, so that all current and later tasks fail with the code `sessionClosed`.
+    /// Closes the session.
+    ///
+    /// All current and later tasks fail with the code `sessionClosed`.
     public func close() { stub.close() }
 
     private func answer(to request: StubRequest) -> StubAnswer {
@@ -300,7 +302,7 @@ struct PlaybackKey: Hashable, Sendable {
 
 /// A set of rules that determine whether a request matches a recorded exchange.
 ///
-/// By default, the method, the URL and the body must be equal, apart from secrets.
+/// By default, a request matches if its method, URL and body are those of the recorded request, apart from secrets.
 public struct PlaybackRules: Sendable, Hashable {
     /// A Boolean value that indicates whether a request must have the scheme, the host and the port of the recorded
     /// request.
@@ -314,11 +316,13 @@ public struct PlaybackRules: Sendable, Hashable {
     public var ignoredQueryNames: Set<String> = []
     /// A Boolean value that indicates whether a request must have the body of the recorded request.
     ///
-    /// The default is `true`. If a recorded body is incomplete or its file could not be read, every body matches it. If
-    /// a body exceeds the body limit of the recording, the session compares only checksums. A multipart form of this
-    /// size matches only if you create the form with a fixed `boundary`, because the default boundary is random.
+    /// The default is `true`. If a recorded body is incomplete, or if its file could not be read, every body matches
+    /// the recorded body. If a body exceeds the body limit of the recording, the session compares only checksums. A
+    /// multipart form of this size matches only if you create the form with a fixed `boundary`, because the default
+    /// boundary is random.
     public var comparesBody = true
-    /// The names of headers whose values must be equal, such as `Range` or `Accept-Language`.
+    /// The names of the headers whose values must be the same in a request and in the recorded request, such as `Range`
+    /// or `Accept-Language`.
     ///
     /// The default is an empty set. By default, the recording does not contain secrets, so the session cannot compare
     /// secret values.

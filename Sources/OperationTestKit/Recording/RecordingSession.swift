@@ -27,10 +27,10 @@ import OperationNetworking
 /// `ExchangeSession` over the recording session:
 /// `ExchangeSession(over: RecordingSession(over: DefaultNetworkSession.platformTransport))`.
 ///
-/// The session replaces secrets that it recognizes by their names in headers, cookies, queries, fragments, JSON and
-/// forms. A secret string becomes `***`, and a secret number in JSON becomes 0, so that values keep their types. In
-/// paths, text and JSON strings, the session also replaces text that looks like a secret, such as the value in
-/// `password=…`. The session might replace harmless text, such as the end of `urn:ietf:params:oauth:token-type:jwt`.
+/// The session redacts secrets in headers, cookies, queries, fragments, JSON and forms, which it recognizes by their
+/// names. A secret string becomes `***`, and a secret number in JSON becomes 0, so that values keep their types. In
+/// paths, text and JSON strings, the session also replaces text that looks like a secret with `***`, such as the value
+/// in `password=…`. The session might replace harmless text, such as the end of `urn:ietf:params:oauth:token-type:jwt`.
 /// The session does not change binary bodies and might miss a secret, so examine the file before you share it.
 ///
 /// The session keeps each body of up to `bodyLimit` bytes in memory. If a body exceeds the body limit, the recording

@@ -107,7 +107,9 @@ public final class StubSession: NetworkSession {
         StubTask(request, receiver, self)
     }
 
-    /// Closes the session, so that all current and later tasks fail with the code `sessionClosed`.
+    /// Closes the session.
+    ///
+    /// All current and later tasks fail with the code `sessionClosed`.
     public func close() {
         let running = state.withLock { state in
             state.isClosed = true
@@ -279,7 +281,7 @@ public struct StubAnswer: Sendable {
         }
     }
 
-    /// Returns a response that sends no headers and no body, but ends the task with an error that has the given code.
+    /// Returns a response that ends the task with an error that has the given code, without headers or a body.
     public static func failure(_ code: NetworkError.Code) -> Self { Self(.fail(code)) }
 
     /// Returns a copy of the response in which the given header replaces all headers with the same name.

@@ -72,7 +72,7 @@ extension QueueManager {
     /// closures the queue contains, the longer the call takes, and the queue starts no operations during the call.
     /// Therefore, call this method only to investigate a problem, and not routinely for each operation.
     ///
-    /// - Parameter operation: The operation to explain.
+    /// - Parameter operation: The operation whose state the method explains.
     /// - Returns: The explanation as text, which describes the state at the time of the call.
     public func explain(_ operation: Operation) -> String { explanation(of: operation).description }
 
