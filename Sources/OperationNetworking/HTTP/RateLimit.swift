@@ -23,10 +23,10 @@ import Synchronization
 /// a request waits. Waiting requests get tokens in the order in which they began to wait. However, requests that follow
 /// a redirect, respond to a challenge or refresh a credential get tokens first.
 ///
-/// While an operation waits for a token before an attempt, another operation of its queue can start. However, the
-/// operation keeps its slot in the queue while a redirect or a request after a challenge waits. If the session has a
-/// cache, the same applies to all `GET` and `HEAD` requests. If you cancel or suspend a waiting operation, the
-/// operation does not take a token.
+/// While an operation waits for a token before an attempt, it releases its slot in the queue, so that another operation
+/// can start. However, the operation keeps its slot while a request that follows a redirect or a challenge waits. If
+/// the session has a cache, the operation also keeps its slot while a `GET` or `HEAD` request waits. If you cancel or
+/// suspend a waiting operation, the operation does not take a token.
 ///
 /// You can set a limit as ``NetworkBase/rateLimit``, ``AnyNetworkOperation/rateLimit`` or
 /// ``ExchangeConfiguration/rateLimit``. If you set the same object in several places, all requests in these places

@@ -3,7 +3,7 @@
 
 import OperationCore
 
-/// A record of an operation's failed attempt.
+/// A record of an operation's failed attempt to send its request and process the response.
 ///
 /// The ``NetworkError/attempts`` property contains a record of each failed attempt.
 public struct AttemptRecord: Sendable, Hashable {

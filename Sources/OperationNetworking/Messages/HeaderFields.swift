@@ -3,8 +3,9 @@
 
 /// An ordered list of the headers of a request or a response.
 ///
-/// The comparison of names is not case-sensitive. A list can contain several headers with the same name. The list never
-/// joins their values, because the values of some headers, such as `Set-Cookie`, contain commas.
+/// The comparison of names is not case-sensitive. A list can contain several headers with the same name. OperationKit
+/// does not join the values of these headers with commas, because the values of some headers, such as `Set-Cookie`,
+/// contain commas.
 public struct HeaderFields: Sendable, Hashable {
     private var fields: [Field]
 
@@ -20,8 +21,7 @@ public struct HeaderFields: Sendable, Hashable {
 
     /// The value of the first header with the given name, or `nil` if there is no such header.
     ///
-    /// If you set a value, it replaces all headers with that name. If you set `nil`, the list removes all headers with
-    /// that name.
+    /// Setting a value replaces all headers with that name. Setting `nil` removes them.
     public subscript(name: String) -> String? {
         get { fields.first { $0.isNamed(name) }?.value }
         set {
@@ -54,7 +54,7 @@ public struct HeaderFields: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - name: The name of the header.
-    ///   - value: The value of the header. The list does not validate the name or the value.
+    ///   - value: The value of the header. The method does not validate the name or the value.
     public mutating func add(_ name: String, _ value: String) {
         fields.append(Field(name, value))
     }
@@ -103,7 +103,7 @@ extension HeaderFields {
 
         /// Creates a header from a name and a value, without validating them.
         ///
-        /// When you create a ``NetworkRequest`` with the header, the request validates the name and the value.
+        /// The initializer of a ``NetworkRequest`` with this header validates the name and the value.
         ///
         /// - Parameters:
         ///   - name: The name of the header, whose case is preserved.

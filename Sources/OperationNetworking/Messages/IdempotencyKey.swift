@@ -5,10 +5,10 @@ import Foundation
 
 /// A key that a server uses to recognize repeated requests and to avoid processing a request twice.
 ///
-/// Requests contain the key in the `Idempotency-Key` header. All attempts of an operation send the key of the first
-/// attempt, even if a hook later sets another key. If a hook, an encoder or an endpoint creates the body again for each
-/// attempt, the body should always contain the same bytes, because servers may compare the bodies. An empty string does
-/// not count as a key.
+/// Requests contain the key in the `Idempotency-Key` header. An operation sends the key of its first attempt in all
+/// attempts, even if a hook later sets another key. If a hook, an encoder or an endpoint creates the body again for
+/// each attempt, the body should always contain the same bytes, because servers may compare the bodies. An empty string
+/// does not count as a key.
 ///
 /// Set a key only if the server's documentation says that the server supports the header. Otherwise, the server might
 /// process a repeated request twice.
@@ -23,7 +23,7 @@ public struct IdempotencyKey: Sendable, Hashable, CustomStringConvertible {
         self.text = text
     }
 
-    /// Returns a new key that is unique.
+    /// Returns a new, random key.
     public static func random() -> IdempotencyKey { IdempotencyKey(UUID().uuidString.lowercased()) }
 
     /// The text of the key, which is the value of the `Idempotency-Key` header.

@@ -67,8 +67,8 @@ public struct LogRedaction: Sendable, Hashable {
     /// Returns a Boolean value that indicates whether the redaction hides the value of a header.
     ///
     /// The redaction recognizes a secret by the name of the header or by the format of the value, such as `Bearer …` or
-    /// `token=…`. When a redirect leads to another origin, an ``ExchangeSession`` removes the headers that ``secrets``
-    /// hides.
+    /// `token=…`. When a redirect leads to another origin, an ``ExchangeSession`` removes headers from the new request
+    /// if ``secrets`` hides them.
     public func hides(_ header: HeaderFields.Field) -> Bool {
         guard !keepsSecrets else { return false }
         if hides(header.name) { return true }

@@ -98,11 +98,11 @@ extension NetworkError.Code {
 extension NetworkError.Code {
     /// The response is missing, or it does not conform to HTTP.
     public static let invalidResponse = Self("invalidResponse")
-    /// The response body ended before it was complete.
+    /// The response ended before its body was complete.
     public static let truncatedBody = Self("truncatedBody")
     /// The response headers are larger than the request or the session allows.
     public static let headerTooLarge = Self("headerTooLarge")
-    /// The response body, or a line or an event in the body, is larger than its limit.
+    /// The response body, or a line or an event in the body, exceeds its size limit.
     public static let bodyTooLarge = Self("bodyTooLarge")
     /// The session cannot decompress the response body.
     public static let undecodableBody = Self("undecodableBody")
@@ -181,8 +181,8 @@ extension NetworkError.Code {
     public static let refreshFailed = Self("refreshFailed")
     /// The refresh of the credential took longer than ``AuthenticationOptions/refreshTimeout``.
     public static let refreshTimedOut = Self("refreshTimedOut")
-    /// The credential needed more than ``AuthenticationOptions/maximumRefreshes`` refreshes within
-    /// ``AuthenticationOptions/refreshWindow``.
+    /// The credential needed another refresh, but the authenticator had already refreshed it
+    /// ``AuthenticationOptions/maximumRefreshes`` times within ``AuthenticationOptions/refreshWindow``.
     public static let tooManyRefreshes = Self("tooManyRefreshes")
     /// The authenticator has no credential, because the program signed the user out.
     public static let signedOut = Self("signedOut")
@@ -192,11 +192,11 @@ extension NetworkError.Code {
 extension NetworkError.Code {
     /// The network is unavailable, and the offline policy does not allow the operation to wait.
     public static let offline = Self("offline")
-    /// The network did not return within the maximum time that the offline policy allows.
+    /// The network did not become available within the maximum time that the offline policy allows.
     public static let offlineTooLong = Self("offlineTooLong")
     /// The operation would have to wait for the network more often than the offline policy allows.
     public static let offlineTooOften = Self("offlineTooOften")
-    /// The operation cannot wait for the network, because the maximum number of operations is already waiting.
+    /// The operation cannot wait for the network, because the maximum number of operations is already waiting for it.
     public static let tooManyOffline = Self("tooManyOffline")
     /// The server requested a pause in a `Retry-After` header, and the operation does not wait until the pause ends.
     ///

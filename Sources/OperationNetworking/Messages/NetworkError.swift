@@ -284,12 +284,12 @@ extension NetworkError {
     /// - A `URLError` becomes an error with the corresponding code and phase.
     /// - A `DecodingError` becomes an error with the code ``Code/undecodableResult`` and the phase
     ///   ``Phase/evaluating``, whose message includes the coding path of the invalid value.
-    /// - Any other error becomes the ``cause`` of an error with the code ``Code/evaluationFailed`` or
-    ///   ``Code/preparationFailed``.
+    /// - Any other error becomes the ``cause`` of a new error. The code of the new error is ``Code/preparationFailed``
+    ///   in the phases ``Phase/checking`` and ``Phase/waiting``, and ``Code/evaluationFailed`` in all other phases.
     ///
-    /// In the phases ``Phase/checking`` and ``Phase/waiting``, a `URLError` and a `DecodingError` become the ``cause``,
-    /// because they describe the failure of a hook. In the phase ``Phase/evaluating``, a `URLError` becomes the
-    /// ``cause``, because it describes the failure of the evaluator.
+    /// In the phases ``Phase/checking`` and ``Phase/waiting``, a `URLError` and a `DecodingError` also become the
+    /// ``cause`` of a new error, because they describe the failure of a hook. In the phase ``Phase/evaluating``, a
+    /// `URLError` becomes the ``cause`` of a new error, because it describes the failure of the evaluator.
     ///
     /// - Parameters:
     ///   - error: The error to convert.

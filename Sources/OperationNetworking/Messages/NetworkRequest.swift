@@ -12,8 +12,8 @@ import Foundation
 /// The initializer validates the method, the URL, the headers, the body and the options. If a value is not valid, the
 /// initializer throws a ``NetworkError`` that explains how to fix the value.
 ///
-/// If the URL contains a user name or a password, the request removes both from the URL. Unless the headers contain an
-/// `Authorization` header, the request creates this header from the user name and the password.
+/// If the URL contains a user name or a password, the initializer removes both from the URL. Unless the headers contain
+/// an `Authorization` header, the initializer creates this header from the user name and the password.
 public struct NetworkRequest: Sendable {
     /// The contents in one immutable object, because a request is passed on many times and never changes.
     private let content: Content
@@ -56,8 +56,8 @@ public struct NetworkRequest: Sendable {
 
     /// Creates a request and validates its method, URL, headers, body and options.
     ///
-    /// If the body has a content type or a content encoding, the request adds the `Content-Type` or `Content-Encoding`
-    /// header, unless the headers already contain that header.
+    /// If the body has a content type or a content encoding, the initializer adds the `Content-Type` or
+    /// `Content-Encoding` header, unless the headers already contain that header.
     ///
     /// The headers can contain `Content-Length` if the value is correct. For a stream of unknown length, this header
     /// specifies the length. The ``headers`` property does not include this header.
@@ -130,8 +130,8 @@ public struct NetworkRequest: Sendable {
         RequestSummary(method: method, url: url, redaction)
     }
 
-    /// A Boolean value that indicates whether the method is idempotent, so that two requests have the same effect as
-    /// one.
+    /// A Boolean value that indicates whether the method is idempotent, which means that two identical requests have
+    /// the same effect as one.
     public var isIdempotent: Bool { ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method) }
 }
 
@@ -210,8 +210,8 @@ extension NetworkRequest {
 
     /// Returns a copy of the request with a new body.
     ///
-    /// - Parameter new: The new body. Its content type and content encoding replace the headers that the old body
-    ///   added.
+    /// - Parameter new: The new body. Its content type and content encoding replace those of the old body in the
+    ///   headers of the request.
     /// - Throws: A ``NetworkError`` if the request is not valid with this body.
     public func with(body new: RequestBody) throws(NetworkError) -> NetworkRequest {
         var headers = headers
@@ -283,16 +283,16 @@ extension NetworkRequest: CustomStringConvertible, CustomReflectable {
 
 /// The options for the transfer of a request, such as timeouts, size limits and decompression.
 ///
-/// These options do not include redirects, retries, credentials, cookies or the size of the response body. For these
-/// settings, see ``ExchangeConfiguration``, ``Retry``, ``Authenticator`` and ``ResponseRules``.
+/// These options do not control redirects, retries, credentials, cookies or the maximum size of the response body. For
+/// these settings, see ``ExchangeConfiguration``, ``Retry``, ``Authenticator`` and ``ResponseRules``.
 public struct TransferOptions: Sendable, Hashable {
     /// The timeouts for the phases of the transfer.
     public var timeouts: TransferTimeouts
-    /// The maximum size of the response headers, in bytes, including the informational responses before them.
+    /// The maximum size of the response headers, in bytes, including the headers of informational responses.
     ///
     /// The default is 64 KiB.
     public var maximumHeaderSize: Int
-    /// A Boolean value that indicates whether the session requests compressed bodies and decompresses them.
+    /// A Boolean value that indicates whether the session requests compressed response bodies and decompresses them.
     ///
     /// The default is `true`. If the request has its own `Accept-Encoding` header or a `Range` header, a `CurlSession`
     /// does not decompress the body. A `URLSession` decompresses every body whose encoding Foundation supports,
@@ -390,7 +390,8 @@ public struct TransferTimeouts: Sendable, Hashable {
     public var connect: Duration?
     /// The maximum time for which the session waits for the first byte of the response after the connection is ready.
     ///
-    /// The default is 60 seconds. If the request has a body, the time begins again when the session has sent the body.
+    /// The default is 60 seconds. If the request has a body, the session restarts this timeout after it has sent the
+    /// body. During the upload, ``idle`` applies.
     public var firstByte: Duration?
     /// The maximum time between consecutive bytes of a request body or a response body.
     ///
@@ -398,8 +399,8 @@ public struct TransferTimeouts: Sendable, Hashable {
     public var idle: Duration?
     /// The maximum duration of a transfer.
     ///
-    /// The default is `nil`, which does not limit the duration. Each redirect begins a new transfer. To limit the
-    /// duration of an operation, set its `timeout` property.
+    /// The default is `nil`, which does not limit the duration. Each redirect begins a new transfer, to which the
+    /// timeout applies separately. To limit the duration of an operation, set its `timeout` property.
     public var total: Duration?
 
     /// Creates timeouts for the phases of a transfer.

@@ -57,7 +57,8 @@ public struct ResponseHead: Sendable, Hashable {
 
     /// The number of body bytes that the session will deliver, or `nil` if the number is not known in advance.
     ///
-    /// For the response to a `HEAD` request, the value is the length of the body that a `GET` request would receive.
+    /// However, for the response to a `HEAD` request, the value is the length of the body that a `GET` request would
+    /// receive.
     public var expectedLength: Int64? {
         if isDecoded || headers.contains("Transfer-Encoding") { return nil }
         return headers["Content-Length"].flatMap { Int64($0) }.flatMap { $0 < 0 ? nil : $0 }

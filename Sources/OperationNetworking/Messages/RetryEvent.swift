@@ -27,7 +27,7 @@ public struct RetryReason: Hashable, Sendable, CustomStringConvertible {
     public static let attemptsUsedUp = Self("attemptsUsedUp")
     /// The next attempt would begin after the end of ``RetryPolicy/window``.
     public static let windowOver = Self("windowOver")
-    /// Another attempt would begin after the operation's deadline or timeout, or less than one second before it.
+    /// Another attempt would have less than one second before the operation's deadline or the end of its timeout.
     public static let deadlineTooNear = Self("deadlineTooNear")
     /// The server requested a longer pause than the retry policy allows.
     public static let askedToWaitTooLong = Self("askedToWaitTooLong")

@@ -11,7 +11,7 @@ import OperationCore
 public struct NetworkEvent: Sendable {
     /// The kind of the event, such as the beginning of an attempt.
     public let kind: Kind
-    /// A number that identifies the operation in the process.
+    /// A number that identifies the operation among all operations in the process.
     public let operationID: UInt64
     /// The name of the operation at the time of its first event, or the name of its class if the operation had no name.
     public let operationName: String
@@ -148,7 +148,7 @@ extension NetworkEvent {
         /// For example, the response is a redirect, a challenge, the revalidation of a cached response, or a part of a
         /// file that does not match the received data.
         public static let leftBehind = Kind("leftBehind")
-        /// The request that began with a ``hopBegan`` event received its response or will not receive one.
+        /// The request that began with a ``hopBegan`` event received its response or will not receive a response.
         public static let hopEnded = Kind("hopEnded")
         /// The session has accepted the complete request body for sending.
         ///

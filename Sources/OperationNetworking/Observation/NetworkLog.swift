@@ -205,8 +205,8 @@ extension NetworkLog {
 
         /// The severity of entries about requests, responses and results.
         public static let debug = Severity("debug", 0)
-        /// The severity of entries about requests that wait or become outdated, and about operations that the program
-        /// suspends or resumes.
+        /// The severity of entries about requests that wait or become outdated while they wait, and about operations
+        /// that the program suspends or resumes.
         public static let info = Severity("info", 1)
         /// The severity of entries about decisions after failed attempts, and about canceled operations.
         public static let notice = Severity("notice", 2)

@@ -51,7 +51,8 @@ extension AnyNetworkOperation {
     /// Removes an observer from the operation.
     ///
     /// After this call, the observer receives at most one more event, which another thread might already be delivering.
-    /// The method can remove an object, or a ``NetworkLog`` if you pass a copy of the log with the same settings.
+    /// To remove a ``NetworkLog``, pass a copy of the log with the same settings. The method does not remove observers
+    /// of other value types.
     public func removeNetworkObserver(_ observer: any NetworkObserver) { networkAttempts.remove(observer) }
 }
 

@@ -9,8 +9,8 @@ import Foundation
 
 /// A complete response, which consists of a body, a status and headers.
 ///
-/// An evaluator or a validation rule with one parameter receives a value of this type, so your code does not need to
-/// import `FoundationNetworking`:
+/// An evaluator or a validation rule with one parameter receives a value of this type, so your code does not need
+/// `HTTPURLResponse`, which on Linux belongs to `FoundationNetworking`:
 ///
 /// ```swift
 /// func etag(at url: URL) -> NetworkDataOperation<String> {

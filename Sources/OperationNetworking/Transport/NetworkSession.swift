@@ -65,9 +65,9 @@ public protocol NetworkTask: AnyObject, Sendable {
 /// optional. The task can report upload progress at any time before the metrics.
 ///
 /// All tasks of a session can share the thread on which the session calls these methods. The methods must not block,
-/// for example to access a file, because the other tasks would make no progress. To process bytes on another thread,
-/// call `hold()` on the task, and call `proceed()` when you can receive more bytes. The calls for one task never
-/// overlap.
+/// for example to access a file, because the other tasks would make no progress in the meantime. To process bytes on
+/// another thread, call `hold()` on the task, and call `proceed()` when you can receive more bytes. The calls for one
+/// task never overlap.
 public protocol NetworkReceiver: AnyObject, Sendable {
     /// Tells the receiver that the response headers have arrived.
     ///

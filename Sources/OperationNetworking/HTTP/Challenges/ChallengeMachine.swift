@@ -91,7 +91,7 @@ package struct ChallengeMachine: Sendable {
     }
 }
 
-/// A way to authenticate that a server offers in a `WWW-Authenticate` header.
+/// An authentication challenge that a server sends in a `WWW-Authenticate` header.
 public struct Challenge: Hashable, Sendable {
     /// The authentication scheme in lowercase, such as `basic`, `digest` or `bearer`.
     public let scheme: String

@@ -15,12 +15,12 @@ import Foundation
 /// ```
 ///
 /// The session calls your closure for each challenge in the response until the closure returns a usable credential. The
-/// session begins with the strongest scheme. The order is Digest with SHA-256, Digest with MD5, Basic, and then all
-/// other schemes in the order of the response.
+/// session begins with the challenge that has the strongest scheme. The order is Digest with SHA-256, Digest with MD5,
+/// Basic, and then all other schemes in the order in which they appear in the response.
 ///
 /// If the closure returns no usable credential, the session delivers the 401 response. A credential is not usable if
 /// the server has already rejected it or if the challenge requires another kind of credential. The session also
-/// delivers the response if the request has its own `Authorization` header, or if the request body can be sent only
+/// delivers the 401 response if the request has its own `Authorization` header, or if the request body can be sent only
 /// once.
 public struct ChallengePolicy: Sendable {
     /// The maximum number of times that the session sends a request again with a credential.
@@ -32,9 +32,10 @@ public struct ChallengePolicy: Sendable {
     /// A Boolean value that indicates whether the session adds an accepted credential to later requests to the same
     /// origin.
     ///
-    /// The default is `true`. The session adds a `Basic` credential only to requests whose path begins with the
-    /// accepted request's path, up to and including its last slash. For example, after `/v1/songs`, these paths begin
-    /// with `/v1/`. If the value is `false`, the session sends a credential only after a challenge.
+    /// The default is `true`. The session adds a `Basic` credential only to requests in or below the directory of the
+    /// request for which the server accepted the credential. For example, after the server accepts a credential for
+    /// `/v1/songs`, the session adds it to requests whose path begins with `/v1/`. If the value is `false`, the session
+    /// sends a credential only after a challenge.
     public var remembers = true
     package let rule: @Sendable (CredentialQuestion) async -> Credential?
 
@@ -85,6 +86,6 @@ public struct CredentialQuestion: Sendable {
     /// The URL of the request that received the challenge.
     public let url: URL
     /// The credentials that the server has already rejected for this request and the challenge's protected area, with
-    /// the latest one last.
+    /// the latest credential last.
     public let refused: [Credential]
 }

@@ -29,7 +29,7 @@ public struct Cookie: Hashable, Sendable, Codable {
     public var domain: String
     /// A Boolean value that indicates whether only the host ``domain``, and not its subdomains, receives the cookie.
     public var isHostOnly: Bool
-    /// The path of the requests that contain the cookie, including all paths below this path.
+    /// The path whose requests contain the cookie, including requests to all paths below it.
     public var path: String
     /// The expiration date of the cookie, or `nil` if it is a session cookie.
     public var expires: Date?
@@ -50,8 +50,8 @@ public struct Cookie: Hashable, Sendable, Codable {
     ///   - name: The name of the cookie.
     ///   - value: The value of the cookie.
     ///   - domain: The host that receives the cookie.
-    ///   - path: The path of the requests that contain the cookie, including all paths below this path. The default is
-    ///     `/`.
+    ///   - path: The path whose requests contain the cookie, including requests to all paths below it. The default
+    ///     is `/`.
     ///   - expires: The expiration date. The default is `nil`, which creates a session cookie.
     public init(name: String, value: String, domain: String, path: String = "/", expires: Date? = nil) {
         self.name = name

@@ -18,9 +18,9 @@ import OperationCore
 /// }
 /// ```
 ///
-/// You can use a jar from any thread. The jar saves changes in the background, and combines changes that follow each
-/// other quickly. To wait until the jar has saved all changes, call ``save()``. The jar never saves session cookies,
-/// which have no expiration date.
+/// You can use a jar from any thread. The jar saves changes in the background, and saves changes in quick succession
+/// together. To wait until the jar has saved all changes, call ``save()``. The jar never saves session cookies, which
+/// have no expiration date.
 public final class CookieJar: Sendable {
     private struct State {
         var machine: CookieMachine

@@ -4,10 +4,10 @@
 import Dispatch
 import Foundation
 
-/// A file or a part of a file that a request can send as its body.
+/// A file or a part of a file that a session can send as the body of a request.
 ///
-/// The length of the region does not change after you create it. If the file changes before the session has read the
-/// region, the transfer fails instead of sending a truncated or padded body.
+/// The length of the region does not change after you create the region. If the file changes before the session has
+/// read the region, the transfer fails instead of sending a truncated or padded body.
 public struct FileRegion: Sendable, Hashable {
     /// The URL of the file.
     public let url: URL

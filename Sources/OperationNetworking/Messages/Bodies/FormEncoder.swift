@@ -7,7 +7,8 @@ extension RequestBody {
     /// Creates a body that contains the properties of a value as a URL-encoded form, such as `name=Anna&age=7`.
     ///
     /// - Parameters:
-    ///   - value: The value to encode. The value must encode itself with keys, as structures and dictionaries do.
+    ///   - value: The value to encode. The value must encode into a keyed container, as a structure with synthesized
+    ///     `Encodable` conformance and a `[String: …]` dictionary do.
     ///   - encoder: The encoder, whose styles determine the format of arrays, Booleans, dates and other values. The
     ///     default is an encoder with the default styles.
     /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the encoder cannot encode
@@ -27,7 +28,7 @@ extension RequestBody {
     /// The form contains the keys in alphabetical order.
     ///
     /// - Parameters:
-    ///   - dictionary: The names and values of the form. By default, the form omits names whose value is `nil`.
+    ///   - dictionary: The names and values of the form. By default, the encoder omits names whose value is `nil`.
     ///   - encoder: The encoder that creates the text of the form. The default is an encoder with the default styles.
     /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the encoder cannot encode a
     ///   value.
@@ -59,8 +60,8 @@ extension RequestBody {
 /// // text=red+%26+blue&tags=a&tags=b
 /// ```
 ///
-/// The form contains the pairs in the order in which the value encodes its properties. For a dictionary, the pairs are
-/// in the alphabetical order of the keys.
+/// A form contains the properties in the order in which the value encodes them. If the value is a dictionary, the form
+/// contains its keys in alphabetical order.
 public struct FormEncoder: Sendable {
     /// The style for the names of array elements in the form.
     ///
@@ -165,7 +166,7 @@ extension FormEncoder {
         public static let repeated = ArrayStyle { name, _ in name }
         /// A style that adds the index of the element to the name of the array, as in `tags[0]=a&tags[1]=b`.
         ///
-        /// With this style, a server can distinguish the elements of an array of keyed values.
+        /// With this style, a server can distinguish the elements of an array of structures or dictionaries.
         public static let indexed = ArrayStyle { name, index in "\(name)[\(index)]" }
 
         /// Creates a style that calls a closure to get the name of an array element.

@@ -19,18 +19,18 @@ extension RequestBody {
     ///     .gzipped()
     /// ```
     ///
-    /// The request adds a `Content-Encoding` header, unless its headers already contain one. Check whether your server
-    /// accepts compressed bodies, because many servers do not.
+    /// OperationKit adds a `Content-Encoding` header to the request, unless the request already has one. Check whether
+    /// your server accepts compressed bodies, because many servers do not.
     ///
-    /// The method compresses data of up to 1 MiB immediately. The session compresses larger data, files and streams
-    /// during the transfer, so the length of the result is not known in advance. If the body is already compressed or
-    /// is ``none``, the method returns the body without changes.
+    /// The method compresses data of up to 1 MiB immediately. During the transfer, the session compresses files,
+    /// streams and larger data, so the length of the compressed body is not known in advance. If the body is already
+    /// compressed or is ``none``, the method returns the body without changes.
     ///
     /// You cannot compress individual parts of a ``MultipartForm``. Instead, compress the body that contains the whole
     /// form.
     ///
     /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/compressionUnavailable`` if OperationKit cannot
-    ///   compress on this system. On Linux, OperationKit needs the zlib library that libcurl uses.
+    ///   compress bodies on this system. On Linux, OperationKit needs the zlib library that libcurl uses.
     public func gzipped() throws(NetworkError) -> RequestBody {
         guard Self.canCompress else { throw .noCompression }
         // The header could not indicate that the body was compressed twice.

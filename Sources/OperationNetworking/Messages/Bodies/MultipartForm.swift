@@ -14,13 +14,13 @@ import Foundation
 /// }
 /// ```
 ///
-/// While a `CurlSession` sends the form, it reads the files in portions and does not copy them. A `URLSession` first
+/// While a `CurlSession` sends the form, it reads the files in chunks and does not copy them. A `URLSession` first
 /// writes the whole form to a temporary file. If a file changes before the session has read the whole file, the request
-/// fails instead of sending a truncated body. A request can send the form more than once only if each part can be sent
+/// fails instead of sending a truncated body. A session can send the form more than once only if it can send each part
 /// more than once.
 ///
-/// In names and file names, the form replaces quotation marks with `%22` and line breaks with `%0D` and `%0A`, as web
-/// forms do (WHATWG HTML, "multipart form data"). The form encodes all other characters in UTF-8. The content of the
+/// In names and file names, OperationKit replaces quotation marks with `%22`, and line breaks with `%0D` and `%0A`, as
+/// browsers do (WHATWG HTML, "multipart form data"). All other characters are encoded in UTF-8. The content of the
 /// parts does not change.
 public struct MultipartForm: Sendable {
     /// The text that separates the parts of the form.
@@ -41,7 +41,7 @@ public struct MultipartForm: Sendable {
     ///
     /// - Parameters:
     ///   - name: The name of the field. A form can contain several fields with the same name.
-    ///   - text: The value of the field, which the form sends in UTF-8.
+    ///   - text: The value of the field, which is encoded in UTF-8.
     public mutating func add(_ name: String, _ text: String) {
         add(Part(name: name, body: .data(Data(text.utf8))))
     }
@@ -51,9 +51,9 @@ public struct MultipartForm: Sendable {
     /// - Parameters:
     ///   - name: The name of the field.
     ///   - data: The data to send.
-    ///   - fileName: The name of the file. The default is `nil`, which adds a field instead of a file. By default, a
-    ///     field has no content type.
-    ///   - contentType: The content type of the part. By default, the extension of the file name determines the type.
+    ///   - fileName: The name of the file. The default is `nil`, which adds a field instead of a file.
+    ///   - contentType: The content type of the part. By default, the extension of the file name determines the type,
+    ///     and a part without a file name has no content type.
     public mutating func add(_ name: String, _ data: Data, fileName: String? = nil, contentType: String? = nil) {
         add(Part(name: name, fileName: fileName, contentType: contentType, body: .data(data)))
     }
@@ -166,7 +166,7 @@ extension MultipartForm {
 extension RequestBody {
     /// Creates a body that contains a multipart form.
     ///
-    /// The session reads the parts of the form while it sends the body.
+    /// The session reads files and streams in the form only when it sends the body.
     ///
     /// - Throws: A ``NetworkError`` if the boundary or a part is not valid.
     public static func multipart(_ form: MultipartForm) throws(NetworkError) -> RequestBody {
@@ -182,8 +182,8 @@ extension RequestBody {
 
     /// Creates a body that contains a dictionary as a multipart form or as a URL-encoded form.
     ///
-    /// If a value is `Data`, a ``FileRegion``, a ``RequestBody`` or an array that contains an element of these types,
-    /// the body is a multipart form. Otherwise, the body is URL-encoded. The form contains the fields in the
+    /// If a value is `Data`, a ``FileRegion``, a ``RequestBody`` or an array that contains an element of one of these
+    /// types, the body is a multipart form. Otherwise, the body is URL-encoded. The form contains the fields in the
     /// alphabetical order of the keys.
     ///
     /// In a multipart form, if an array contains `Data`, a ``FileRegion`` or a ``RequestBody``, each element of the

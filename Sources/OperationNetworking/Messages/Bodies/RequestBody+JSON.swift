@@ -15,7 +15,7 @@ extension RequestBody {
     ///   - value: The value to encode.
     ///   - encoder: The encoder that converts the value to JSON. The default encoder sorts the keys alphabetically, so
     ///     that the same value always results in the same bytes. A server that supports an ``IdempotencyKey`` might
-    ///     reject a repeated request with different bytes.
+    ///     reject a repeated request whose body differs from the original body.
     /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the encoder cannot encode
     ///   the value.
     public static func json(

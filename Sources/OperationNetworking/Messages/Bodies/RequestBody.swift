@@ -23,11 +23,11 @@ public struct RequestBody: Sendable {
     public let canBeSentAgain: Bool
     /// The content type of the body, or `nil` if the body has no content type.
     ///
-    /// A request without a `Content-Type` header adds a header with this value.
+    /// If a request with this body has no `Content-Type` header, OperationKit adds the header with this value.
     public let contentType: String?
     /// The compression of the body, such as `gzip`, or `nil` if the body is not compressed.
     ///
-    /// A request without a `Content-Encoding` header adds a header with this value.
+    /// If a request with this body has no `Content-Encoding` header, OperationKit adds the header with this value.
     public let contentEncoding: String?
     /// Records whether the bytes of a body that can be sent only once were requested.
     private let use: BodyUse?
@@ -44,7 +44,7 @@ public struct RequestBody: Sendable {
         self.contentEncoding = contentEncoding
     }
 
-    /// A value for requests that have no body.
+    /// A value that represents the absence of a body.
     public static let none = RequestBody(source: .none, length: nil, canBeSentAgain: true)
 
     /// Creates a body that contains data in memory.
@@ -68,7 +68,7 @@ public struct RequestBody: Sendable {
     ///   - length: The number of bytes in the body. The request fails if the producer provides a different number of
     ///     bytes. The default is `nil`, which means that the length is unknown.
     ///   - canBeSentAgain: A Boolean value that indicates whether all producers from `makeProducer` provide the same
-    ///     bytes.
+    ///     bytes. If the value is `false`, a session can send the body only once.
     ///   - makeProducer: A closure that creates the producer for one transfer. The session calls the closure on one of
     ///     its threads, so the closure must not block.
     public static func stream(
@@ -114,7 +114,7 @@ public struct RequestBody: Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether the body is ``none``, which represents a request without a body.
+    /// A Boolean value that indicates whether the body is ``none``.
     ///
     /// The value is `false` for a body with a length of 0.
     public var isNone: Bool {

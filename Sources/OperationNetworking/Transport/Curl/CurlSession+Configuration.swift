@@ -22,7 +22,7 @@
             ///
             /// The default is 100.
             public var maximumStreamsPerConnection = 100
-            /// The maximum time for which the session keeps an idle connection.
+            /// The maximum time for which the session keeps an idle connection open.
             ///
             /// The default is 60 seconds.
             public var idleLifetime = Duration.seconds(60)
@@ -42,12 +42,12 @@
             ///
             /// The default is `nil`, which connects to the hosts of requests.
             public var unixSocketPath: String?
-            /// The addresses to which the session connects instead of hosts, such as
+            /// The addresses to which the session connects instead of the hosts of requests, such as
             /// `["example.com:443": "127.0.0.1:8443"]`.
             ///
             /// The default is an empty dictionary. The overrides do not change the URLs and headers of requests. A key
             /// with an empty host or port, such as `":443"` or `"example.com:"`, applies to all hosts or ports. If
-            /// several keys apply, the session uses the most specific one. A key can contain a host in any form that is
+            /// several keys apply, the session uses the most specific key. A key can contain a host in any form that is
             /// valid in a URL, such as `"bücher.example:443"` or `"[0:0:0:0:0:0:0:1]:8080"`.
             public var addressOverrides: [String: String] = [:]
 
@@ -129,7 +129,7 @@
         /// The TLS settings of a session, such as the certificates that it trusts and its client certificate.
         ///
         /// You cannot disable certificate evaluation. To connect to a server whose certificate you issued, set
-        /// ``trust`` to your certificate authority.
+        /// ``trust`` to the certificate of your certificate authority.
         public struct TLS: Sendable, Hashable {
             /// The source of the certificates that a session trusts.
             ///
@@ -162,7 +162,7 @@
             public var clientKey: URL?
             /// The password of the private key.
             ///
-            /// The default is `nil`, which is correct if the key is not encrypted.
+            /// The default is `nil`, which is suitable only for a key that is not encrypted.
             public var clientKeyPassword: String?
             /// The oldest version of TLS that the session uses.
             ///

@@ -36,7 +36,8 @@ extension URLSession: NetworkSession {
     ///
     /// Call this method before you invalidate the session. Tasks that you resume later also end with `sessionClosed`.
     /// If another thread is creating a task, the method waits until the task exists and your delegate's
-    /// `urlSession(_:didCreateTask:)` has returned. On Linux, invalidating the session does not affect these tasks.
+    /// `urlSession(_:didCreateTask:)` has returned. On Linux, invalidating the session does not end the tasks from
+    /// ``makeTask(with:receiver:)``.
     public func closeNetworkTasks() {
         URLSessionAdapter.of(self).close()
     }
