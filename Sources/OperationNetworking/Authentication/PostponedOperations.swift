@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A list of operations that pause after their requests fail, until you resume them.
+/// A list of operations that are paused after a failed attempt until you resume them.
 ///
 /// ```swift
 /// let unpaid = PostponedOperations("until it is paid") { attempt in
@@ -24,8 +24,7 @@ import OperationCore
 ///
 /// While an operation is paused, another operation of its queue can start. You can cancel and suspend a paused
 /// operation as usual, and the operation's deadline still applies. A failed attempt that leads to a pause does not
-/// count toward ``RetryPolicy/maximumAttempts``. If an operation's request body can be read only once, the list does
-/// not pause the operation.
+/// count toward ``RetryPolicy/maximumAttempts``. An operation whose request body can be read only once is never paused.
 public final class PostponedOperations: Sendable {
     /// A closure that changes the request of a paused operation before the operation sends the request again.
     public typealias Change = @Sendable (NetworkRequest) throws -> NetworkRequest
@@ -169,7 +168,7 @@ final class ManualAgent: AttemptPolicy, @unchecked Sendable {
 
 // Set this property before the operation starts.
 extension AnyNetworkOperation {
-    /// The list that can pause the operation after a failed attempt.
+    /// The list whose rule can pause the operation after a failed attempt.
     ///
     /// The default is `nil`, which disables pauses after failed attempts. Set this property before the operation
     /// starts.
