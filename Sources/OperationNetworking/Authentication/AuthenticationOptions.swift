@@ -30,7 +30,7 @@ public struct AuthenticationOptions: Sendable {
     /// The default closure returns `true` for the status code 401. The authenticator calls the closure, on any thread,
     /// for each response to a request that contains the credential.
     public var isRejected: @Sendable (ResponseHead) -> Bool = { $0.status == 401 }
-    /// The minimum remaining lifetime of a credential that the authenticator uses without a refresh.
+    /// The remaining lifetime below which the authenticator refreshes a credential before the next request.
     ///
     /// The default is 60 seconds. This time allows for the duration of a request and for differences between clocks. If
     /// a refresh returns a credential with a shorter lifetime, the authenticator uses the credential until the server
@@ -190,8 +190,8 @@ public final class Authenticator<Credential: Sendable>: Sendable {
     ///   - options: The options of the authenticator.
     ///   - lifetime: A closure that returns how long a new credential is valid, or `nil` if the lifetime is unknown.
     ///     The default closure returns `nil`.
-    ///   - apply: A closure that adds a credential to a request. The authenticator calls the closure each time a
-    ///     request is ready to be sent.
+    ///   - apply: A closure that adds a credential to a request. The authenticator calls the closure, on any thread,
+    ///     each time a request is ready to be sent.
     ///   - refresh: A closure that fetches a new credential. The closure receives the last credential, which may have
     ///     expired or been rejected, or `nil` if there is none. Save the new credential, for example in the keychain,
     ///     before you return it, because the authenticator keeps the credential only in memory. A refresh begins only

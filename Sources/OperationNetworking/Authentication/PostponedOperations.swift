@@ -42,7 +42,8 @@ public final class PostponedOperations: Sendable {
     /// - Parameters:
     ///   - reason: A phrase that describes the event for which the operations wait. The phrase completes a sentence
     ///     that begins with "paused", for example "until it is paid". The default is an empty string.
-    ///   - rule: A closure that returns whether to pause an operation after a failed attempt.
+    ///   - rule: A closure that returns whether to pause an operation after a failed attempt. An operation can call the
+    ///     closure on any thread.
     public init(_ reason: String = "", rule: @escaping @Sendable (FailedAttempt) -> Bool) {
         self.reason = reason
         self.rule = rule

@@ -24,8 +24,8 @@ import Synchronization
 /// print(albums.count, added.title)
 /// ```
 ///
-/// By default, operations accept the status codes 200 to 299, ignore the state of the network, and do not retry. You
-/// usually change these settings:
+/// By default, operations accept the status codes 200 to 299, ignore the state of the network, and do not retry. Most
+/// services need some of these changes:
 ///
 /// - Add headers that all requests need, such as an API key, to ``headers``. For a token that expires, call
 ///   ``authenticate(by:)``.

@@ -38,8 +38,8 @@ import Synchronization
 /// - ``prepareRequest(_:)`` changes the request synchronously.
 /// - ``adapt(_:)`` changes the request asynchronously, for example after it gets a token.
 /// - ``createTask(with:using:)-(NetworkRequest,_)`` creates the task.
-/// - ``makeCollector(for:)`` creates the collector of the response body if the `TaskResult` is neither `Data` nor
-///   `URL`.
+/// - ``makeCollector(for:)`` creates the collector of the response body. Override this hook if `TaskResult` is neither
+///   `Data` nor `URL`.
 /// - ``evaluate(result:head:)`` or ``evaluate(result:response:)`` creates the result.
 ///
 /// The operation calls these hooks in each attempt. If the request waits, for example for a credential, the operation

@@ -28,7 +28,7 @@ public final class OriginPauses: Sendable {
     public enum Meanwhile: Sendable, Hashable {
         /// The operation waits until the pause ends and then sends its request.
         ///
-        /// If the wait would exceed ``OriginPauses/longest`` or the operation's deadline, the operation fails
+        /// If the wait would exceed ``OriginPauses/longest`` or end after the operation's deadline, the operation fails
         /// immediately with ``NetworkError/Code/originPaused``. A request that refreshes a credential also fails
         /// immediately if the remaining pause is longer than 5 seconds, because other operations wait for the
         /// credential.
