@@ -30,7 +30,7 @@ public struct AuthenticationOptions: Sendable {
     /// The default closure returns `true` for the status code 401. The authenticator calls the closure, on any thread,
     /// for each response to a request that contains the credential.
     public var isRejected: @Sendable (ResponseHead) -> Bool = { $0.status == 401 }
-    /// The minimum remaining lifetime of a credential that the authenticator uses without a refresh.
+    /// The remaining lifetime below which the authenticator refreshes a credential before the next request.
     ///
     /// The default is 60 seconds. This time allows for the duration of a request and for differences between clocks. If
     /// a refresh returns a credential with a shorter lifetime, the authenticator uses the credential until the server
@@ -144,8 +144,9 @@ extension OperationFailure: EndOfOperation {
 /// An object that adds a credential to requests and refreshes a rejected or expiring credential only once for all
 /// requests.
 ///
-/// Without an authenticator, each request that gets the status code 401 would fetch a new token. Forty concurrent
-/// requests would then fetch forty tokens, but a server that rotates tokens accepts only one of these tokens.
+/// Without an authenticator, your code would fetch a new token for each request that gets the status code 401. Forty
+/// concurrent requests would then lead to forty new tokens, but a server that rotates tokens accepts only one of these
+/// tokens.
 ///
 /// When the server rejects the credential of a request, the authenticator pauses the operation that sent the request,
 /// and another operation in the same queue can start. The authenticator then refreshes the credential once. During the
@@ -189,14 +190,15 @@ public final class Authenticator<Credential: Sendable>: Sendable {
     ///   - options: The options of the authenticator.
     ///   - lifetime: A closure that returns how long a new credential is valid, or `nil` if the lifetime is unknown.
     ///     The default closure returns `nil`.
-    ///   - apply: A closure that adds a credential to a request. The authenticator calls the closure each time a
-    ///     request is ready to be sent.
+    ///   - apply: A closure that adds a credential to a request. The authenticator calls the closure, on any thread,
+    ///     each time a request is ready to be sent.
     ///   - refresh: A closure that fetches a new credential. The closure receives the last credential, which may have
     ///     expired or been rejected, or `nil` if there is none. Save the new credential, for example in the keychain,
     ///     before you return it, because the authenticator keeps the credential only in memory. A refresh begins only
-    ///     after the previous refresh has ended, timed out or been canceled. Canceling an operation that waits does not
-    ///     cancel the refresh. Network operations that you create within the closure do not wait for this refresh. If
-    ///     the closure is `nil`, operations that need a new credential wait until you call ``set(_:)``.
+    ///     after the previous refresh has ended, timed out or been canceled. Canceling an operation that waits for the
+    ///     credential does not cancel the refresh. Network operations that you create within the closure do not wait
+    ///     for this refresh. If the closure is `nil`, operations that need a new credential wait until you call
+    ///     ``set(_:)``.
     public init(
         _ credential: Credential? = nil, options: AuthenticationOptions = AuthenticationOptions(),
         lifetime: @escaping @Sendable (Credential) -> Duration? = { _ in nil },
@@ -231,10 +233,10 @@ public final class Authenticator<Credential: Sendable>: Sendable {
     /// Makes all operations that wait for a credential fail with ``NetworkError/Code/refreshFailed``, for example
     /// because the user canceled a sign-in.
     ///
-    /// If a refresh is running, it continues.
+    /// If a refresh is running, the refresh continues.
     ///
     /// - Parameter error: The ``NetworkError/cause`` of the errors with which the operations fail. The default is
-    ///   `nil`.
+    ///   `nil`, which means that the errors have no cause.
     public func failPostponed(because error: (any Error)? = nil) { realm.failPostponed(because: error) }
 
     /// The operations that wait for a credential, in the order in which they began to wait.

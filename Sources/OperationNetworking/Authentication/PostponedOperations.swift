@@ -4,7 +4,7 @@
 import Foundation
 import OperationCore
 
-/// A list of operations that pause after their requests fail, until you resume them.
+/// A list of operations that are paused after a failed attempt until you resume them.
 ///
 /// ```swift
 /// let unpaid = PostponedOperations("until it is paid") { attempt in
@@ -24,8 +24,7 @@ import OperationCore
 ///
 /// While an operation is paused, another operation of its queue can start. You can cancel and suspend a paused
 /// operation as usual, and the operation's deadline still applies. A failed attempt that leads to a pause does not
-/// count toward ``RetryPolicy/maximumAttempts``. If an operation's request body can be read only once, the list does
-/// not pause the operation.
+/// count toward ``RetryPolicy/maximumAttempts``. An operation whose request body can be read only once is never paused.
 public final class PostponedOperations: Sendable {
     /// A closure that changes the request of a paused operation before the operation sends the request again.
     public typealias Change = @Sendable (NetworkRequest) throws -> NetworkRequest
@@ -43,7 +42,8 @@ public final class PostponedOperations: Sendable {
     /// - Parameters:
     ///   - reason: A phrase that describes the event for which the operations wait. The phrase completes a sentence
     ///     that begins with "paused", for example "until it is paid". The default is an empty string.
-    ///   - rule: A closure that returns whether to pause an operation after a failed attempt.
+    ///   - rule: A closure that returns whether to pause an operation after a failed attempt. An operation can call the
+    ///     closure on any thread.
     public init(_ reason: String = "", rule: @escaping @Sendable (FailedAttempt) -> Bool) {
         self.reason = reason
         self.rule = rule
@@ -169,7 +169,7 @@ final class ManualAgent: AttemptPolicy, @unchecked Sendable {
 
 // Set this property before the operation starts.
 extension AnyNetworkOperation {
-    /// The list that can pause the operation after a failed attempt.
+    /// The list whose rule can pause the operation after a failed attempt.
     ///
     /// The default is `nil`, which disables pauses after failed attempts. Set this property before the operation
     /// starts.

@@ -209,8 +209,8 @@ public final class ConnectivityBoard: Sendable {
 
     /// Stores the state of the network and, if the state has changed, notifies the observers.
     ///
-    /// The method calls an observer on the current thread. If another thread is calling the observer, that thread calls
-    /// it again with the new state.
+    /// The method calls each observer on the current thread. However, if another thread is already calling the
+    /// observer, that thread calls the observer again with the new state.
     public func write(_ connectivity: Connectivity) {
         let listeners: [Listener] = state.withLock { state in
             guard state.present != connectivity else { return [] }

@@ -23,18 +23,18 @@ import OperationCore
 /// You can also set ``AnyNetworkOperation/offline`` on a single operation before it starts. If a user is waiting for
 /// the result, use ``failFast``.
 ///
-/// With the default settings, an operation waits before it sends a request while the network is unavailable. The
-/// operation also waits after a failure that the missing network can have caused, if the request is safe to repeat. An
-/// operation waits at most 10 times and 5 minutes in total, unless a download makes progress. Only the time without a
-/// network counts toward the 5 minutes. Requests to `localhost` and loopback addresses do not wait. When the network
-/// returns, about 20 operations resume per second.
+/// With the default settings, an operation waits if the network is unavailable when the operation is ready to send a
+/// request. The operation also waits after a failure that the unavailable network can have caused, if the request is
+/// safe to repeat. An operation waits at most 10 times and 5 minutes in total. If a download makes progress, both
+/// limits restart. Only the time without a network counts toward the 5 minutes. Requests to `localhost` and loopback
+/// addresses do not wait. When the network returns, about 20 operations resume per second.
 ///
 /// If an operation waits for the network after a failed attempt, this attempt does not count toward
 /// ``RetryPolicy/maximumAttempts``.
 ///
-/// A policy is a value that an operation copies when you set the property, or when you create the operation with a
-/// base. All copies of a policy share its ``waiting`` object, which limits how many operations wait and how fast they
-/// resume.
+/// A policy is a value. An operation copies the value when you set the operation's `offline` property, or when you
+/// create the operation with a base. All copies of a policy share its ``waiting`` object, which limits how many
+/// operations wait and how fast they resume.
 ///
 /// Guide: `Docs/Guides/Offline.md`
 public struct OfflinePolicy: Sendable {
@@ -50,7 +50,7 @@ public struct OfflinePolicy: Sendable {
         case fail
     }
 
-    /// The queue in which operations wait until its monitor reports that the network is available.
+    /// The queue in which operations wait until the monitor of the queue reports that the network is available.
     public var waiting: OfflineWaiting
     /// The behavior of an operation that is ready to send a request while the network is unavailable.
     ///
@@ -216,8 +216,9 @@ public struct OfflineResumePace: Sendable, Hashable {
 extension AnyNetworkOperation {
     /// The policy that determines the operation's behavior while the network is unavailable.
     ///
-    /// The default is `nil`, which ignores the state of the network. Set this property before the operation starts. If
-    /// neither you nor the operation's ``NetworkBase`` sets this property, the operation uses the policy of its group.
+    /// The default is `nil`, which makes the operation ignore the state of the network. Set this property before the
+    /// operation starts. If neither you nor the operation's ``NetworkBase`` sets this property, the operation uses the
+    /// policy of its group.
     public var offline: OfflinePolicy? {
         get { (networkAttempts.policies?.offline as? OfflineAgent)?.policy }
         set {

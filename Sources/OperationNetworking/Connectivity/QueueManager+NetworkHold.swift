@@ -7,7 +7,7 @@ import OperationCore
 
 /// A token for a queue that is suspended while the network is unavailable.
 ///
-/// To end this behavior, cancel or release the token.
+/// To make the queue independent of the network again, cancel or release the token.
 ///
 /// The token keeps a strong reference to the queue, so the queue's operations run when the network returns, even if you
 /// release the queue.

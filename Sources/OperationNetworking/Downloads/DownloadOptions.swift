@@ -58,13 +58,13 @@ public struct DownloadOptions: Sendable {
     /// A Boolean value that indicates whether the received data remains on disk after the download fails or is
     /// canceled.
     ///
-    /// The default is `true`, so that the next download to the same destination can resume if the server supports
+    /// The default is `true`, which lets the next download to the same destination resume if the server supports
     /// resuming. Two hidden files in the directory of the destination, `.operationkit-….part` and
     /// `.operationkit-….metadata`, contain the data and the information for resuming. If the destination is
     /// ``DownloadDestination/temporary``, the data remains only until the operation ends.
     public var keepsPart = true
 
-    /// A key that identifies the file if its URL changes, so that a later download can resume.
+    /// A key that identifies the file even if its URL changes, and lets a later download from another URL resume.
     ///
     /// Set a key if each request uses a newly signed URL. The default is `nil`, which makes a download from another URL
     /// start from scratch.
@@ -116,7 +116,7 @@ public struct DownloadDestination: Sendable, Hashable {
         DownloadDestination(place: .file(url))
     }
 
-    /// Returns a destination that is a file in a directory, with a name from the response or its URL.
+    /// Returns a destination that is a file in a directory, with a name from the response headers or the response URL.
     ///
     /// The server cannot choose a location outside this directory. For the rules for file names, see
     /// ``DownloadFileName``.

@@ -26,8 +26,7 @@ import Foundation
 ///
 /// - For `Data`, the result is the unchanged body. For `String`, the result is the text of the body. For ``NoContent``,
 ///   the operation ignores the body. Endpoints with these result types accept responses of any content type.
-/// - For any other type, the operation decodes the body from JSON. By default, these endpoints accept only JSON
-///   responses.
+/// - For any other type, the operation decodes the body from JSON and, by default, accepts only JSON responses.
 /// - For an optional type, the result is `nil` if the response has no body.
 public struct Endpoint<ResultType: Sendable>: Sendable {
     /// The HTTP method of the request.
@@ -41,7 +40,8 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// The query parameters of the request.
     ///
     /// The ``NetworkBase/formEncoder`` determines the format of arrays, nested values and `nil` values. By default, the
-    /// request omits each parameter whose value is `nil`. To send these parameters, set ``FormEncoder/nils``.
+    /// operation omits each parameter whose value is `nil`. To send parameters without a value, set
+    /// ``FormEncoder/nils``.
     ///
     /// The default is an empty dictionary.
     public var query: [String: (any Sendable)?]
@@ -51,8 +51,8 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     public var headers: HeaderFields
     /// The value of the `Accept` header, unless the headers of the endpoint or its ``NetworkBase`` contain that header.
     ///
-    /// If the response has another content type, the operation fails, unless ``ResponseRules/contentTypes`` allows that
-    /// type.
+    /// If the content type of the response does not match the `Accept` header, the operation fails, unless
+    /// ``ResponseRules/contentTypes`` allows that type.
     public var accepts: String
     /// A closure that receives the ``NetworkBase`` and creates the body of the request.
     ///
@@ -110,8 +110,8 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
 
     /// Returns a copy of the endpoint with the given headers, which replace any existing headers with the same names.
     ///
-    /// - Parameter fields: The headers to add. If a name occurs more than once, the request contains each header with
-    ///   this name.
+    /// - Parameter fields: The headers to add. If a name occurs more than once in the list, the request contains each
+    ///   header with this name.
     public func adding(_ fields: HeaderFields) -> Self {
         var endpoint = self
         for field in fields { endpoint.headers[field.name] = nil }
@@ -131,7 +131,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
         return endpoint
     }
 
-    /// Returns a copy of the endpoint that sends its request to a URL instead of to its path and query.
+    /// Returns a copy of the endpoint with a URL that replaces the path and the query of the endpoint.
     ///
     /// Use this method for a URL that the service returns, such as the next page of a list, a file or an upload target.
     ///
@@ -156,9 +156,9 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     ///
     /// - The operation does not send the headers of the base to that origin, because any header might be a credential.
     /// - The operation sends the existing headers of the endpoint, except the headers that a session always removes
-    ///   when a redirect leads to another origin. For a list of these headers, see ``RedirectPolicy/secretHeaders``.
-    ///   The names that you add to that property apply only to redirects. The operation always sends headers that you
-    ///   add to the endpoint after this call.
+    ///   when a redirect leads to another origin. For a list of these headers, see ``RedirectPolicy/secretHeaders``. If
+    ///   you add names to that property, they apply only to redirects. The operation always sends headers that you add
+    ///   to the endpoint after this call.
     /// - An authenticator adds its credential to the request only if ``AuthenticationOptions/origins`` contains that
     ///   origin.
     ///

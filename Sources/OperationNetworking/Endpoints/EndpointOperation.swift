@@ -131,8 +131,8 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
         return try read(result, head, given.base)
     }
 
-    /// Creates the result by calling the endpoint's ``Endpoint/decode`` closure, or for an empty body, its
-    /// ``Endpoint/emptyResult`` closure if there is one.
+    /// Creates the result by calling the endpoint's ``Endpoint/decode`` closure or, if the body is empty, the
+    /// endpoint's ``Endpoint/emptyResult`` closure, if there is one.
     ///
     /// - Parameters:
     ///   - result: The body of the response.

@@ -24,14 +24,15 @@ import Synchronization
 /// print(albums.count, added.title)
 /// ```
 ///
-/// By default, operations accept the status codes 200 to 299, ignore the state of the network, and do not retry. You
-/// usually change these settings:
+/// By default, operations accept the status codes 200 to 299, ignore the state of the network, and do not retry. Most
+/// services need some of these changes:
 ///
 /// - Add headers that all requests need, such as an API key, to ``headers``. For a token that expires, call
 ///   ``authenticate(by:)``.
 /// - To repeat failed requests, set ``retry``. To wait while the network is unavailable, set ``offline``.
 /// - To change the timeouts of each request, set ``options``.
-/// - To convert other JSON, such as snake_case keys, set ``makeDecoder`` and ``makeEncoder``.
+/// - To decode and encode JSON in another format, for example with snake_case keys, set ``makeDecoder`` and
+///   ``makeEncoder``.
 /// - In tests, set ``session`` to a session that needs no network.
 ///
 /// When you create an operation, it copies the base. If you change the base later, the change affects only operations
@@ -89,7 +90,7 @@ public struct NetworkBase: Sendable {
     /// A closure that creates a JSON encoder each time an operation encodes a request body.
     ///
     /// The default encoder sorts the keys alphabetically, so that every attempt sends the same body. For requests with
-    /// an ``IdempotencyKey``, use an encoder that always creates the same bytes.
+    /// an ``IdempotencyKey``, use an encoder that always creates the same bytes for the same value.
     ///
     /// An operation can call the closure on any thread.
     public var makeEncoder: @Sendable () -> JSONEncoder = { .sorting }
@@ -134,7 +135,7 @@ public struct NetworkBase: Sendable {
     ///
     /// The default is an empty array, which adds no credentials unless the operation's group has realms.
     public var realms: [AuthenticationRealm] = []
-    /// The list whose closure can pause an operation of the service after a failed attempt.
+    /// The list whose rule can pause an operation of the service after a failed attempt.
     ///
     /// The default is `nil`, which disables pauses after failed attempts.
     public var postponed: PostponedOperations?
@@ -149,8 +150,8 @@ public struct NetworkBase: Sendable {
     /// The dispatch queue on which the service's operations call their handlers, unless an operation has its own
     /// callback queue.
     ///
-    /// The default is `nil`, which uses the callback queue of the operation's group, queue or process. For details, see
-    /// `TypedOperation.callbackQueue`.
+    /// The default is `nil`, which uses the callback queue of the operation's group or queue, or the default callback
+    /// queue of the process. For details, see `TypedOperation.callbackQueue`.
     public var callbackQueue: DispatchQueue?
 
     /// Creates a base with the URL of a service and the default settings.
@@ -568,7 +569,8 @@ extension NetworkBase {
     ///   - headers: The headers of the request, which replace headers of the base that have the same name. The default
     ///     is an empty list.
     ///   - silence: The time without data after which the sequence opens a new connection. The default is `nil`, which
-    ///     applies the request's ``TransferTimeouts/idle`` timeout, unless that timeout has its default value.
+    ///     applies the request's ``TransferTimeouts/idle`` timeout. If that timeout has its default value, the time is
+    ///     not limited.
     /// - Throws: A ``NetworkError`` if the request is not valid.
     public func events(
         _ path: String, _ query: [String: (any Sendable)?] = [:], headers: HeaderFields = [:],
@@ -585,7 +587,8 @@ extension NetworkBase {
     ///   - endpoint: The endpoint whose request the sequence sends for each connection. The sequence does not use the
     ///     ``Endpoint/decode`` closure.
     ///   - silence: The time without data after which the sequence opens a new connection. The default is `nil`, which
-    ///     applies the request's ``TransferTimeouts/idle`` timeout, unless that timeout has its default value.
+    ///     applies the request's ``TransferTimeouts/idle`` timeout. If that timeout has its default value, the time is
+    ///     not limited.
     /// - Throws: A ``NetworkError`` if the request is not valid.
     public func events<ResultType: Sendable>(
         _ endpoint: Endpoint<ResultType>, silence: Duration? = nil

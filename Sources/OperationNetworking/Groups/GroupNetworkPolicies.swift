@@ -210,8 +210,9 @@ extension GroupOperation {
 
     /// Removes an observer, so that it receives no events from network operations that begin after this call.
     ///
-    /// The observer still receives the remaining events from operations that have already begun. The method can remove
-    /// an object, or a ``NetworkLog`` if you pass a copy of the log with the same settings.
+    /// The observer still receives the remaining events from operations that have already begun. To remove an observer
+    /// that is an object, pass the same object. To remove a ``NetworkLog``, which is a structure, pass a copy with the
+    /// same settings.
     public func removeNetworkObserver(_ observer: any NetworkObserver) { groupEngine?.remove(observer) }
 }
 

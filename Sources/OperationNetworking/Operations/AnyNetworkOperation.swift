@@ -116,7 +116,7 @@ extension AnyNetworkOperation {
     ///
     /// Use the object in the user interface, or add it to a tree of `Progress` objects. Read this property before the
     /// operation starts, so that the object receives all updates. The operation updates the object on its callback
-    /// queue. If you cancel, pause or resume the object, the operation is canceled, suspended or resumed.
+    /// queue. If you cancel, pause or resume the object, the operation is canceled, suspended or resumed, respectively.
     public var progress: Progress {
         if let known = networkAttempts.reporter.listeners({ $0.foundation }) { return known.progress }
         let made = FoundationProgress(for: self)
@@ -208,8 +208,8 @@ extension AnyNetworkOperation {
     /// Adds a closure that receives the operation and the cause when the operation is canceled.
     ///
     /// The operation calls the closure on its callback queue, after the handlers and the closures that you added
-    /// earlier. If the operation is freed before then, it does not call the closure, so keep a reference to the
-    /// operation.
+    /// earlier. If the operation is freed before it ends, the closure is not called. Therefore, keep a reference to the
+    /// operation until it ends.
     @discardableResult
     public func onCancellation(_ body: @escaping @Sendable (Self, CancellationCause) -> Void) -> Self {
         onEnd { outcome in

@@ -48,14 +48,16 @@ public final class DefaultNetworkSession: NetworkSession {
         builtIn = ExchangeSession(over: Self.platformTransport, configuration: configuration)
     }
 
-    /// The session that replaces both default sessions, or the built-in session if you have not set another session.
+    /// The session that replaces both default sessions, or this default session's built-in session if you have not set
+    /// another session.
     ///
-    /// Set this property once, when the program starts. The new session also determines whether requests store cookies.
-    /// To restore the built-in sessions, set this property to `nil`.
+    /// Set this property once, when the program starts. The new session also determines whether cookies are stored. To
+    /// restore the built-in sessions, set this property to `nil`.
     ///
-    /// The new session must not send its requests to a `DefaultNetworkSession`, because the requests would circulate
-    /// forever. Use ``platformTransport`` as its transport instead. If you set an ``ExchangeSession`` whose transport
-    /// is a `DefaultNetworkSession`, OperationKit replaces the transport with ``platformTransport``.
+    /// The new session must not send its requests to a `DefaultNetworkSession`, because the two sessions would pass
+    /// each request to each other forever. Instead, use ``platformTransport`` as the transport of the new session. If
+    /// you set an ``ExchangeSession`` whose transport is a `DefaultNetworkSession`, OperationKit replaces the transport
+    /// with ``platformTransport``.
     public var session: (any NetworkSession)? {
         get { Self.chosen.withLock { $0 ?? builtIn } }
         set {

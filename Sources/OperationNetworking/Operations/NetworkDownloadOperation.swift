@@ -21,7 +21,7 @@ import Foundation
 ///
 /// The temporary file exists while the evaluator runs. Afterward, the operation removes the file, unless the result is
 /// the URL of the file. If the server supports range requests and identifies the version of the file, for example with
-/// an `ETag` header, another attempt resumes with the data that the operation has already received.
+/// an `ETag` header, another attempt resumes after the last byte that the operation has received.
 ///
 /// If the download fails or the process terminates, a later operation with the same ``destination`` can resume the
 /// download. If you set a destination, the operation moves the complete file there atomically, and the file remains

@@ -38,16 +38,16 @@ import Synchronization
 /// - ``prepareRequest(_:)`` changes the request synchronously.
 /// - ``adapt(_:)`` changes the request asynchronously, for example after it gets a token.
 /// - ``createTask(with:using:)-(NetworkRequest,_)`` creates the task.
-/// - ``makeCollector(for:)`` creates the collector of the response body if the `TaskResult` is neither `Data` nor
-///   `URL`.
+/// - ``makeCollector(for:)`` creates the collector of the response body. Override this hook if `TaskResult` is neither
+///   `Data` nor `URL`.
 /// - ``evaluate(result:head:)`` or ``evaluate(result:response:)`` creates the result.
 ///
 /// The operation calls these hooks in each attempt. If the request waits, for example for a credential, the operation
 /// calls ``makeRequest()``, ``prepareRequest(_:)`` and ``adapt(_:)`` again after the wait.
 ///
 /// The ``makeRequest()`` and ``prepareRequest(_:)`` hooks run on the thread that starts the operation, begins another
-/// attempt or ends the wait. The ``adapt(_:)`` hook runs in Swift's cooperative thread pool. The `evaluate` hooks
-/// never run on a session's thread, so they cannot block it.
+/// attempt or ends the wait. The ``adapt(_:)`` hook runs in Swift's cooperative thread pool. The `evaluate` hooks never
+/// run on a session's thread, so the hooks cannot block that thread.
 ///
 /// ### Without an evaluator
 ///
@@ -109,8 +109,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///   - url: The URL of the request.
     ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
     ///     ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
-    ///     an operation without an evaluator, see ``NetworkOperation``.
+    ///   - evaluator: A closure that creates the result and never runs on a session's thread. The default is `nil`. For
+    ///     the result of an operation without an evaluator, see ``NetworkOperation``.
     public init(
         url: URL, urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
     ) {
@@ -127,8 +127,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///   - url: The URL of the request.
     ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
     ///     ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
-    ///     attempt fails.
+    ///   - evaluator: A closure that creates the result and never runs on a session's thread. If the closure throws an
+    ///     error, the attempt fails.
     public init(
         url: URL, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
@@ -144,8 +144,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///   - request: The request to send. If the request is not valid, the operation fails.
     ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
     ///     ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
-    ///     an operation without an evaluator, see ``NetworkOperation``.
+    ///   - evaluator: A closure that creates the result and never runs on a session's thread. The default is `nil`. For
+    ///     the result of an operation without an evaluator, see ``NetworkOperation``.
     public init(
         request: URLRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: Evaluator? = nil
@@ -161,8 +161,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///   - request: The request to send. If the request is not valid, the operation fails.
     ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
     ///     ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
-    ///     attempt fails.
+    ///   - evaluator: A closure that creates the result and never runs on a session's thread. If the closure throws an
+    ///     error, the attempt fails.
     public init(
         request: URLRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
@@ -178,8 +178,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///   - request: The request to send.
     ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
     ///     ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
-    ///     an operation without an evaluator, see ``NetworkOperation``.
+    ///   - evaluator: A closure that creates the result and never runs on a session's thread. The default is `nil`. For
+    ///     the result of an operation without an evaluator, see ``NetworkOperation``.
     public init(
         request: NetworkRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: Evaluator? = nil
@@ -195,8 +195,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///   - request: The request to send.
     ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
     ///     ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
-    ///     attempt fails.
+    ///   - evaluator: A closure that creates the result and never runs on a session's thread. If the closure throws an
+    ///     error, the attempt fails.
     public init(
         request: NetworkRequest, urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
@@ -234,8 +234,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// - Parameters:
     ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
     ///     ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
-    ///     an operation without an evaluator, see ``NetworkOperation``.
+    ///   - evaluator: A closure that creates the result and never runs on a session's thread. The default is `nil`. For
+    ///     the result of an operation without an evaluator, see ``NetworkOperation``.
     public init(urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil) {
         (session, self.evaluator, responseEvaluator) = (urlSession, evaluator, nil)
         settings = Locked(NetworkOperationOptions(draft: RequestDraft(head: .none)))
@@ -250,8 +250,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// - Parameters:
     ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
     ///     ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
-    ///     attempt fails.
+    ///   - evaluator: A closure that creates the result and never runs on a session's thread. If the closure throws an
+    ///     error, the attempt fails.
     public init(
         urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: @escaping @Sendable (NetworkResponse<TaskResult>) throws -> ResultType
@@ -316,15 +316,18 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// - A task from another session's `makeTask(with:)` method. If the override has already called a method of the
     ///   task, the operation fails with ``NetworkError/Code/unboundTask``.
-    /// - A task with your own receiver. The operation does not receive the response, so your code must finish the
-    ///   operation.
-    /// - A task of your own type that wraps one of these tasks.
+    /// - A task that you create with ``NetworkSession/makeTask(with:receiver:)`` and your own ``NetworkReceiver``. The
+    ///   operation does not receive the response, so your code must finish the operation.
+    /// - A task of your own type, which may wrap one of these tasks. If the task wraps none of them, your code must
+    ///   finish the operation.
     ///
     /// If the override returns a task of your own type, these rules apply:
     ///
     /// - If your task wraps a task from another session, the override must not create another task with
     ///   `makeTask(with:)`. Otherwise, the operation fails with ``NetworkError/Code/unboundTask``.
     /// - If your task does not wrap another task, the override must not create a task with `makeTask(with:)`.
+    ///   Otherwise, the operation treats the created task as the one that your task wraps, and waits for the response
+    ///   to the created task.
     ///
     /// The override must not create a task with the operation's session and discard the task, because the operation
     /// would wait for that task.
@@ -501,7 +504,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// The options for the transfer of the request, such as its timeouts.
     ///
-    /// If you set this property, it replaces the options of the request and of a ``NetworkBase``.
+    /// If you set this property, the new options replace the options of the request and of a ``NetworkBase``.
     public final var transferOptions: TransferOptions {
         get { ownTransferOptions ?? inheritedTransferOptions }
         set { settings.withLock { $0.draft.options = newValue } }

@@ -33,8 +33,8 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     ///   - body: The body to send.
     ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
     ///     ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
-    ///     an operation without an evaluator, see ``NetworkOperation``.
+    ///   - evaluator: A closure that creates the result and never runs on a session's thread. The default is `nil`. For
+    ///     the result of an operation without an evaluator, see ``NetworkOperation``.
     public init(
         url: URL, method: String = "POST", body: RequestBody,
         urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
@@ -50,8 +50,8 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     ///   - body: The body to send.
     ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
     ///     ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
-    ///     attempt fails.
+    ///   - evaluator: A closure that creates the result and never runs on a session's thread. If the closure throws an
+    ///     error, the attempt fails.
     public init(
         url: URL, method: String = "POST", body: RequestBody,
         urlSession: any NetworkSession = DefaultNetworkSession.standard,
@@ -68,8 +68,8 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     ///   - body: The body to send. The default is ``RequestBody/none``, which sends the body of `request`.
     ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
     ///     ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
-    ///     an operation without an evaluator, see ``NetworkOperation``.
+    ///   - evaluator: A closure that creates the result and never runs on a session's thread. The default is `nil`. For
+    ///     the result of an operation without an evaluator, see ``NetworkOperation``.
     public init(
         request: URLRequest, body: RequestBody = .none,
         urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
@@ -85,8 +85,8 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     ///   - body: The body to send. The default is ``RequestBody/none``, which sends the body of `request`.
     ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
     ///     ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
-    ///     attempt fails.
+    ///   - evaluator: A closure that creates the result and never runs on a session's thread. If the closure throws an
+    ///     error, the attempt fails.
     public init(
         request: URLRequest, body: RequestBody = .none,
         urlSession: any NetworkSession = DefaultNetworkSession.standard,
@@ -103,8 +103,8 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     ///   - body: The body to send. The default is ``RequestBody/none``, which sends the body of `request`.
     ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
     ///     ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
-    ///     an operation without an evaluator, see ``NetworkOperation``.
+    ///   - evaluator: A closure that creates the result and never runs on a session's thread. The default is `nil`. For
+    ///     the result of an operation without an evaluator, see ``NetworkOperation``.
     public init(
         request: NetworkRequest, body: RequestBody = .none,
         urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
@@ -120,8 +120,8 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     ///   - body: The body to send. The default is ``RequestBody/none``, which sends the body of `request`.
     ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
     ///     ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
-    ///     attempt fails.
+    ///   - evaluator: A closure that creates the result and never runs on a session's thread. If the closure throws an
+    ///     error, the attempt fails.
     public init(
         request: NetworkRequest, body: RequestBody = .none,
         urlSession: any NetworkSession = DefaultNetworkSession.standard,
@@ -138,8 +138,8 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     /// - Parameters:
     ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
     ///     ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. The default is `nil`. For the result of
-    ///     an operation without an evaluator, see ``NetworkOperation``.
+    ///   - evaluator: A closure that creates the result and never runs on a session's thread. The default is `nil`. For
+    ///     the result of an operation without an evaluator, see ``NetworkOperation``.
     public override init(
         urlSession: any NetworkSession = DefaultNetworkSession.standard, evaluator: Evaluator? = nil
     ) {
@@ -154,8 +154,8 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
     /// - Parameters:
     ///   - urlSession: The session that sends the request, such as `.shared` or a `URLSession`. The default is
     ///     ``DefaultNetworkSession/standard``.
-    ///   - evaluator: A closure that creates the result on a separate thread. If the closure throws an error, the
-    ///     attempt fails.
+    ///   - evaluator: A closure that creates the result and never runs on a session's thread. If the closure throws an
+    ///     error, the attempt fails.
     public override init(
         urlSession: any NetworkSession = DefaultNetworkSession.standard,
         evaluator: @escaping @Sendable (NetworkResponse<Data>) throws -> ResultType

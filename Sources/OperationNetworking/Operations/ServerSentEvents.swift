@@ -51,7 +51,8 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     ///   - request: The request for the events.
     ///   - silence: The time without data after which the sequence opens a new connection. Choose a longer time than
     ///     the interval at which the server sends comments to keep the connection alive. The default is `nil`, which
-    ///     applies the request's ``TransferTimeouts/idle`` timeout, unless that timeout has its default value.
+    ///     applies the request's ``TransferTimeouts/idle`` timeout. If that timeout has its default value, the time is
+    ///     not limited.
     ///   - session: The session that sends the requests. The default is ``DefaultNetworkSession/standard``.
     ///   - clock: The clock that measures the waits between connections. The default is the system clock.
     public init(

@@ -4,7 +4,8 @@
 import Foundation
 import OperationCore
 
-/// A store in which operations share the pauses that servers request.
+/// A store that records, for each origin, the pauses that servers request, and applies them to all operations that use
+/// the store.
 ///
 /// A server requests a pause with the status code 429 or 503 and a `Retry-After` header. During the pause, every
 /// operation whose ``Retry`` contains the store waits or fails before it sends a request to the same origin, even if
@@ -19,7 +20,7 @@ import OperationCore
 /// ```
 ///
 /// Use a store only if a service limits all your requests together. Many services apply separate limits to users, keys
-/// or paths.
+/// or paths. For such a service, a store would also delay requests that are within their own limit.
 public final class OriginPauses: Sendable {
     /// The behavior of an operation that is ready to send a request to an origin during a pause.
     ///
@@ -27,7 +28,7 @@ public final class OriginPauses: Sendable {
     public enum Meanwhile: Sendable, Hashable {
         /// The operation waits until the pause ends and then sends its request.
         ///
-        /// If the wait would exceed ``OriginPauses/longest`` or the operation's deadline, the operation fails
+        /// If the wait would exceed ``OriginPauses/longest`` or end after the operation's deadline, the operation fails
         /// immediately with ``NetworkError/Code/originPaused``. A request that refreshes a credential also fails
         /// immediately if the remaining pause is longer than 5 seconds, because other operations wait for the
         /// credential.

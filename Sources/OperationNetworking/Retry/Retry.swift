@@ -25,16 +25,16 @@ import OperationCore
 ///
 /// With the default settings, an operation makes at most three attempts, which begin within one minute. A download that
 /// makes progress gets more attempts, and waits for a credential or the network do not count toward the minute. The
-/// operation retries only after a temporary failure, and only if the request is safe to repeat. Each pause is a random
-/// time up to half a second after the first attempt, or up to one second if the server reports that it is overloaded.
-/// This upper bound doubles after each attempt. If a `Retry-After` header specifies a longer pause, the operation waits
-/// at least that long, or fails immediately if the pause would end after the minute. The total duration of an attempt
-/// is not limited, but the ``TransferTimeouts`` apply.
+/// operation retries only after a temporary failure, and only if the request is safe to repeat. The pause after the
+/// first attempt is a random time up to half a second, or up to one second if the server reports that it is overloaded.
+/// This upper bound doubles after each further attempt. If a `Retry-After` header specifies a longer pause, the
+/// operation waits at least that long, or fails immediately if the pause would end after the minute. The total duration
+/// of an attempt is not limited, but the ``TransferTimeouts`` apply.
 ///
-/// A `Retry` is a value that an operation copies when you set the property, or when you create the operation with a
-/// base. If you change your copy later, the change does not affect this operation. All copies share the ``budget`` and
-/// the ``originPauses``, which are objects. With the default budget ``RetryBudget/shared``, all operations in the
-/// process share one limit for each origin.
+/// A `Retry` is a value. An operation copies the value when you set the operation's `retry` property, or when you
+/// create the operation with a base. If you change your copy later, the change does not affect the operation. All
+/// copies share the ``budget`` and the ``originPauses``, which are objects. With the default budget
+/// ``RetryBudget/shared``, all operations in the process share one limit for each origin.
 ///
 /// Guide: `Docs/Guides/Retry.md`
 public struct Retry: Sendable {
@@ -56,9 +56,12 @@ public struct Retry: Sendable {
     ///
     /// The default is ``RetryBudget/shared``.
     public var budget: RetryBudget?
-    /// The store in which operations share the pauses that servers request.
+    /// The store that records how long to pause requests to each origin after a response with the status 429 or 503 and
+    /// a `Retry-After` header.
     ///
-    /// The default is `nil`, which makes each operation respect only the pauses in its own responses.
+    /// All operations that use the same store respect its pauses.
+    ///
+    /// The default is `nil`, which makes each operation respect only the `Retry-After` headers that it receives.
     public var originPauses: OriginPauses?
     /// The maximum duration of an attempt, from its preparation until the response is complete.
     ///
@@ -66,7 +69,7 @@ public struct Retry: Sendable {
     /// not include suspensions of the operation, or waits during which the operation releases its slot, for example for
     /// a credential or the network.
     public var attemptTimeout: Duration?
-    /// A closure that returns a random number from 0 to 1, which varies the duration of a pause.
+    /// A closure that returns a random number from 0 to 1, which the backoff uses to vary the duration of a pause.
     ///
     /// The operation can call the closure on any thread. Replace this closure only in tests.
     ///

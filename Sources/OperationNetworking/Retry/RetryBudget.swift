@@ -42,9 +42,9 @@ public final class RetryBudget: Sendable {
     /// - Parameters:
     ///   - share: The number of retries that each first attempt adds to the allowance. The default is 0.2.
     ///   - window: The time after which the share of a first attempt expires. The default is 10 seconds.
-    ///   - reserve: The number of retries that the budget allows in addition to the share. The default is 10.
-    ///   - refillPerSecond: The number of retries per second that the budget returns to a used reserve. The default is
-    ///     1.
+    ///   - reserve: The number of retries that the budget allows in addition to the shares of the first attempts. The
+    ///     default is 10.
+    ///   - refillPerSecond: The number of retries per second by which the budget refills the reserve. The default is 1.
     ///   - clock: The clock by which the budget measures the window and refills the reserve. The default is the system
     ///     clock.
     public init(

@@ -48,7 +48,7 @@ public struct RetryPolicy: Sendable {
     ///
     /// The policy applies the first rule that matches the failure. The default is ``RetryRule/standard``.
     public var rules = RetryRule.standard
-    /// The longest pause in a `Retry-After` header that the policy accepts.
+    /// The longest pause that the policy accepts from a `Retry-After` header.
     ///
     /// The default is 60 seconds. If the server requests a longer pause, the operation fails immediately. The operation
     /// also fails immediately if the pause would end after the ``window`` or less than one second before the
@@ -62,13 +62,13 @@ public struct RetryPolicy: Sendable {
     /// - The program canceled the operation, or the session is closed or unavailable.
     /// - The ``window`` ended while the operation prepared the next attempt.
     /// - The operation's ``OfflinePolicy`` or ``Authenticator`` handles the failure instead.
-    /// - The operation's ``PostponedOperations`` list pauses the operation after the failed attempt.
+    /// - The rule of the operation's ``PostponedOperations`` list pauses the operation after the failed attempt.
     ///
     /// The closure can take any amount of time. If you cancel the operation, it cancels the Swift task that runs the
     /// closure. The closure can override the ``rules`` and the ``methods``. However, the number of attempts, the
     /// window, the deadline, the body and the budget can still prevent another attempt.
     ///
-    /// If the closure returns ``RetryAnswer/again``, the backoff determines the pause, which is not shorter than the
+    /// If the closure returns ``RetryAnswer/again``, the backoff determines the pause, which is never shorter than the
     /// pause that the server requests. If the closure returns ``RetryAnswer/again(after:)``, the pause is exactly the
     /// specified duration, even if ``NetworkError/retryAfter`` is longer. When the operation ends, it releases the
     /// closure.
@@ -117,8 +117,8 @@ public struct RetryPolicy: Sendable {
 /// let even = RetryBackoff.constant(.seconds(5), jitter: .none)
 /// ```
 ///
-/// These pauses are never negative and never longer than ``longest``. If the server requests a longer pause that the
-/// policy accepts, the operation waits for at least the requested time.
+/// The pauses of a backoff are never negative and never longer than ``longest``. If the server requests a longer pause
+/// that the policy accepts, the operation waits for at least the requested time.
 public struct RetryBackoff: Sendable, Hashable {
     private enum Growth: Sendable, Hashable {
         case constant
@@ -179,14 +179,14 @@ public struct RetryBackoff: Sendable, Hashable {
             growth: .exponential(multiplier: multiplier >= 1 ? multiplier : 1))
     }
 
-    /// A backoff whose upper bound is half a second at first, and doubles after each attempt until it reaches 20
-    /// seconds.
+    /// A backoff in which the upper bound of the pauses is half a second at first, and doubles after each attempt until
+    /// the bound reaches 20 seconds.
     ///
     /// Each pause is a random time between zero and this bound, because the jitter is ``RetryJitter/full``.
     public static let standard = exponential(from: .milliseconds(500))
 
-    /// A backoff like ``standard``, but with an upper bound of one second at first, for servers that report an
-    /// overload.
+    /// A backoff for servers that report an overload, which is like ``standard`` but begins with an upper bound of one
+    /// second.
     public static let throttled = exponential(from: .seconds(1))
 
     /// Returns the pause after a failed attempt.
