@@ -37,7 +37,8 @@ public final class ManualConnectivity: ConnectivityMonitor {
 
     /// Calls a closure with the current state, and again whenever the state changes.
     ///
-    /// The first call happens within this method. Later calls happen on the thread that sets the state.
+    /// The method calls the closure with the current state before it returns. Later calls are made on the thread that
+    /// sets the state.
     ///
     /// - Parameter body: The closure, which receives the state of the network.
     /// - Returns: A token that ends the observation when you cancel or release the token.

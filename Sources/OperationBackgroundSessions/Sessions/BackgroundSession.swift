@@ -231,10 +231,10 @@
         /// has returned for every orphan. The session does not wait for the handlers of operations. If you pass several
         /// handlers, the session calls all of them.
         ///
-        /// Call this method before the app delegate's method returns. If the system has already delivered all events,
-        /// the session calls the handler after two seconds without an event. If the system does not report the end of
-        /// the events, the session calls the handler after 20 seconds without an event. On watchOS, complete the
-        /// `WKURLSessionRefreshBackgroundTask` in the handler.
+        /// Call this method before `application(_:handleEventsForBackgroundURLSession:completionHandler:)` returns. If
+        /// the system has already delivered all events, the session calls the handler after two seconds without an
+        /// event. If the system does not report the end of the events, the session calls the handler after 20 seconds
+        /// without an event. On watchOS, complete the `WKURLSessionRefreshBackgroundTask` in the handler.
         ///
         /// - Parameter completion: The completion handler that the system passed to the app delegate.
         public func handleEvents(completion: @escaping @MainActor @Sendable () -> Void) {

@@ -209,7 +209,7 @@ public struct GroupError: Error, Sendable, Equatable, CustomStringConvertible, L
         public static let alreadyFinished = Code("alreadyFinished")
         /// The operation is the group itself or contains the group.
         public static let cycle = Code("cycle")
-        /// The body of the group must not wait on the calling thread.
+        /// The group's body must not block the calling thread.
         ///
         /// The program called `perform` on a thread that does not run the group's synchronous body, or an async body
         /// called `startAndWait()`.

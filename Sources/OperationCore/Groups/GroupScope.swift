@@ -66,7 +66,7 @@ public struct GroupScope: Sendable {
         }
     }
 
-    /// Runs a child, waits on the calling thread, and returns the child's result.
+    /// Runs a child, blocks the calling thread until the child ends, and returns the child's result.
     ///
     /// The calling thread must be the thread of the synchronous body. A synchronous child that can begin immediately
     /// runs on this thread. For any other child, the thread waits, and the group does not count toward the width of its
@@ -90,8 +90,8 @@ public struct GroupScope: Sendable {
         try outcomeOnThread(of: child, terms: ChildTerms(weight: weight)).get()
     }
 
-    /// Runs a child, waits on the calling thread, and returns the child's result or throws an error that a closure
-    /// creates from the child's failure.
+    /// Runs a child, blocks the calling thread until the child ends, and returns the child's result or throws an error
+    /// that a closure creates from the child's failure.
     ///
     /// - Parameters:
     ///   - child: The operation to run.

@@ -79,7 +79,7 @@ extension QueueManager {
 
     /// Cancels all unfinished operations in the queue and drops all closures that have not begun.
     ///
-    /// If you call this method on a serial callback queue, no success or failure handler of the queue's operations
+    /// If code on a serial callback queue calls this method, no success or failure handler of the queue's operations
     /// begins on that callback queue after the method has returned. This rule applies to all operations that were added
     /// before the call, including operations that have already ended.
     ///

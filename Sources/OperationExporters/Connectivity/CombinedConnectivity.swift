@@ -36,8 +36,8 @@ public final class CombinedConnectivity: ConnectivityMonitor {
 
     /// Calls a closure with the current state of the network, and again whenever the state changes.
     ///
-    /// The first call happens within this method. Later calls happen on the thread on which one of the two monitors
-    /// reports a change.
+    /// The method calls the closure with the current state before it returns. Later calls are made on the thread on
+    /// which one of the two monitors reports a change.
     ///
     /// - Parameter body: The closure, which receives the state of the network.
     /// - Returns: A token that ends the observation when you cancel or release the token.

@@ -127,7 +127,8 @@ public final class ProbeMonitor: ConnectivityMonitor {
 
     /// Calls a closure with the current state of the network, and again whenever the state changes.
     ///
-    /// The first call happens within this method. Later calls happen on a thread that the session or the clock uses.
+    /// The method calls the closure with the current state before it returns. Later calls are made on a thread that the
+    /// session or the clock uses.
     ///
     /// - Parameter body: The closure, which receives the state of the network.
     /// - Returns: A token that ends the observation when you cancel or release the token.

@@ -131,7 +131,7 @@ public struct AuthenticationOptions: Sendable {
     }
 }
 
-/// An error that ended an operation without a result, regardless of its generic type.
+/// An error that ended an operation without a result, regardless of its type parameter.
 private protocol EndOfOperation: Error {
     /// The error of the operation, or `nil` if the operation was canceled.
     var errorOfOperation: (any Error)? { get }

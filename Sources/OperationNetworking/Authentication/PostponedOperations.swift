@@ -169,7 +169,7 @@ final class ManualAgent: AttemptPolicy, @unchecked Sendable {
 
 // Set this property before the operation starts.
 extension AnyNetworkOperation {
-    /// The list whose rule can pause the operation after a failed attempt.
+    /// The list of paused operations, with a rule that decides whether to pause this operation after a failed attempt.
     ///
     /// The default is `nil`, which disables pauses after failed attempts. Set this property before the operation
     /// starts.

@@ -119,8 +119,8 @@ public protocol ConnectivityMonitor: AnyObject, Sendable {
 
     /// Calls a closure with the current state of the network, and again whenever the state changes.
     ///
-    /// The first call happens within this method. Later calls happen on a thread of the monitor, so the closure must
-    /// return quickly.
+    /// The method calls the closure with the current state before it returns. Later calls are made on a thread of the
+    /// monitor, so the closure must return quickly.
     ///
     /// The calls never overlap. Each call passes a state that differs from the state in the previous call. If several
     /// changes follow each other quickly, the monitor can skip states, but it always reports the last state.
@@ -323,7 +323,8 @@ public final class SystemConnectivity: ConnectivityMonitor {
 
     /// Calls a closure with the current state of the network, and again whenever the state changes.
     ///
-    /// The first call happens within this method. Later calls happen on the queue of the system's monitor.
+    /// The method calls the closure with the current state before it returns. Later calls are made on the queue of the
+    /// system's monitor.
     public func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
         monitor.observe(body)
     }
@@ -379,7 +380,8 @@ extension ConnectivityMonitor where Self == SystemConnectivity {
 
         /// Calls a closure with the current state of the network, and again whenever the state changes.
         ///
-        /// The first call happens within this method. Later calls happen on the monitor's queue.
+        /// The method calls the closure with the current state before it returns. Later calls are made on the monitor's
+        /// queue.
         package func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
             board.observe(for: self, body)
         }

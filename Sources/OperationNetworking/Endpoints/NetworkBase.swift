@@ -135,7 +135,8 @@ public struct NetworkBase: Sendable {
     ///
     /// The default is an empty array, which adds no credentials unless the operation's group has realms.
     public var realms: [AuthenticationRealm] = []
-    /// The list whose rule can pause an operation of the service after a failed attempt.
+    /// The list of paused operations, with a rule that decides which operations of the service to pause after a failed
+    /// attempt.
     ///
     /// The default is `nil`, which disables pauses after failed attempts.
     public var postponed: PostponedOperations?

@@ -35,7 +35,9 @@ public struct NetworkRequest: Sendable {
         }
     }
 
-    /// The HTTP method of the request, with common methods in uppercase.
+    /// The HTTP method of the request.
+    ///
+    /// If you pass a standard method in lowercase, such as `get`, OperationKit converts the method to uppercase.
     public var method: String { content.method }
     /// The absolute URL of the request in a normalized form, without a user name, a password or a fragment.
     ///

@@ -51,7 +51,7 @@ import Synchronization
 ///
 /// ### Without an evaluator
 ///
-/// The result of an operation without an evaluator depends on its generic types:
+/// If an operation has no evaluator, its type parameters `TaskResult` and `ResultType` determine the result:
 ///
 /// - If `TaskResult` and `ResultType` are the same type, as in `NetworkDataOperation<Data>` and
 ///   `NetworkDownloadOperation<URL>`, the result is the body or the URL of the file.
@@ -631,7 +631,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// Whether an attempt begins within a moment and without hooks.
     ///
-    /// Closures of policies and the encoding of the query may still run.
+    /// The attempt may call closures of policies and encode the query.
     package var isBrief: Bool { false }
     /// Whether the operation's class is one of this package's own classes, without overridden hooks.
     package var hasNoOverrides: Bool { false }

@@ -10,8 +10,8 @@ import OperationCore
 
 /// The configuration of a network operation, and the result of its task.
 ///
-/// The struct does not depend on the generic types of the operation, because each access would look up their metadata
-/// (decision 0005). A value that depends on these types is stored in a ``Box``.
+/// The struct does not depend on the type parameters of the operation, because each access would look up their metadata
+/// (decision 0005). A value that depends on these parameters is stored in a ``Box``.
 struct NetworkOperationOptions: Sendable {
     /// The settings that the requests of a service share.
     final class Service: Sendable {

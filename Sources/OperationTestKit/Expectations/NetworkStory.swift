@@ -199,7 +199,7 @@ public struct ExpectedAttempt: Sendable, CustomStringConvertible {
     ///
     /// - Parameters:
     ///   - status: The status code of the response.
-    ///   - pause: The shortest and the longest accepted pause after the attempt.
+    ///   - pause: The range of accepted pauses after the attempt.
     public static func status(_ status: Int, pause: ClosedRange<Duration>) -> Self {
         Self(kind: .status(status), pause: pause)
     }
@@ -217,7 +217,7 @@ public struct ExpectedAttempt: Sendable, CustomStringConvertible {
     ///
     /// - Parameters:
     ///   - code: The error code of the attempt.
-    ///   - pause: The shortest and the longest accepted pause after the attempt.
+    ///   - pause: The range of accepted pauses after the attempt.
     public static func failure(_ code: NetworkError.Code, pause: ClosedRange<Duration>) -> Self {
         Self(kind: .failure(code), pause: pause)
     }

@@ -235,8 +235,8 @@ extension LoopbackServer {
 
     /// Waits until the counts satisfy a condition or the current task is canceled.
     ///
-    /// - Parameter isReached: A closure that returns whether the counts satisfy the condition. The first call happens
-    ///   within this method. Later calls happen after each change, usually on the server's thread.
+    /// - Parameter isReached: A closure that returns whether the counts satisfy the condition. The method calls the
+    ///   closure once before it waits. The closure is then called after each change, usually on the server's thread.
     /// - Returns: The counts at the end of the wait.
     @discardableResult
     public func counts(where isReached: @escaping @Sendable (LoopbackCounts) -> Bool) async -> LoopbackCounts {

@@ -63,7 +63,8 @@ import OperationCore
 
         /// Calls a closure with the current state of the network, and again whenever the state changes.
         ///
-        /// The first call happens within this method. Later calls happen on the monitor's queue.
+        /// The method calls the closure with the current state before it returns. Later calls are made on the monitor's
+        /// queue.
         package func observe(_ body: @escaping @Sendable (Connectivity) -> Void) -> ConnectivityObservation {
             board.observe(for: self, body)
         }

@@ -252,7 +252,7 @@ extension AttemptReceiver: HopWatcher {
     package func hopIsOver() { present?.reportHop(.hopIsOver, number) }
 }
 
-/// The part of a network operation that its attempts call, with the hooks and the generic types.
+/// The part of a network operation that its attempts call, with the hooks and the type parameters.
 package protocol AttemptOwner: AnyNetworkOperation {
     var networkAttempts: NetworkAttempts { get }
     /// Creates the request with the synchronous hooks.
