@@ -46,12 +46,12 @@ expect(sent < MediaServer.requestCount && server.counts.abandoned > 0)
 // No other request is in progress, so the server receives only this request.
 let _: MediaService.Person = try await base.get("people/ada").run()
 expect(server.counts.heads == before + sent + 1)
-print("All as expected.")
+print("All steps succeeded.")
 
 func inNumbers(_ one: String, _ other: String) -> Bool { one.compare(other, options: .numeric) == .orderedAscending }
 
 func expect(_ isSo: Bool, file: String = #fileID, line: Int = #line) {
     if isSo { return }
-    print("Not as expected: \(file), line \(line)")
+    print("A step failed: \(file), line \(line)")
     exit(EXIT_FAILURE)
 }

@@ -33,14 +33,14 @@ struct Program: Sendable {
         switch end {
         // A signal after the end of the demonstration has no effect.
         case .success:
-            stage.tell("All as expected.", .good)
+            stage.tell("All steps succeeded.", .good)
             return EXIT_SUCCESS
         case .failure(let error):
             if let signal = interruption.signal {
                 stage.tell("Interrupted: all running operations were canceled.", .bad)
                 return 128 + signal
             }
-            stage.tell("Not as expected: \(error)", .bad)
+            stage.tell("A step failed: \(error)", .bad)
             return EXIT_FAILURE
         }
     }

@@ -16,7 +16,7 @@ if let option = arguments.first(where: { $0.hasPrefix("-") }) {
     let help = """
         Usage: quickstart [folder] - shows how an app sends requests to a local server.
         The folder receives a picture and a trace of the run. The default is temporary.
-        Exit status: 0 if all results are as expected, 1 otherwise, 2 for a bad option.
+        Exit status: 0 if all steps succeed, 1 otherwise, 2 for a bad option.
         """
     print(isQuestion ? help : "There is no option \(option). Usage: quickstart [folder]")
     exit(isQuestion ? EXIT_SUCCESS : 2)

@@ -10,10 +10,10 @@ import Foundation
 try await RetryTour().run()
 try await AuthenticationTour().run()
 try await OfflineTour().run()
-print("All as expected.")
+print("All steps succeeded.")
 
 func expect(_ isSo: Bool, file: String = #fileID, line: Int = #line) {
     if isSo { return }
-    print("Not as expected: \(file), line \(line)")
+    print("A step failed: \(file), line \(line)")
     exit(EXIT_FAILURE)
 }

@@ -49,7 +49,7 @@ struct QuickstartTests {
             "recording.flac  8.00 MB", "picture.svg", "trace.json", "ui.perfetto.dev",
         ]
         for piece in wanted { #expect(text.contains(piece), "\(piece) is missing in: \(text)") }
-        #expect(text.hasSuffix("All as expected.\n"))
+        #expect(text.hasSuffix("All steps succeeded.\n"))
 
         let data = try Data(contentsOf: folder.appendingPathComponent("trace.json"))
         let events = try JSONDecoder().decode(Trace.self, from: data).traceEvents
@@ -74,7 +74,7 @@ struct QuickstartTests {
         var screen = ScreenModel(columns: columns)
         screen.write(program.output)
         #expect(screen.complaints == [] && !screen.isCursorHidden)
-        #expect(screen.text.last == "All as expected." && screen.text.contains { $0.hasPrefix("7. A download") })
+        #expect(screen.text.last == "All steps succeeded." && screen.text.contains { $0.hasPrefix("7. A download") })
         // Progress bars were drawn and removed.
         #expect(program.output.contains("━") && !screen.text.contains { $0.contains("━") })
         _ = files()
@@ -130,6 +130,6 @@ struct QuickstartTests {
         defer { try? FileManager.default.removeItem(at: file) }
         let program = try ProgramRun("quickstart", [file.appendingPathComponent("folder").path])
         #expect(await program.exitCode() == 1)
-        #expect(program.output.contains("Not as expected: "))
+        #expect(program.output.contains("A step failed: "))
     }
 }
