@@ -146,7 +146,7 @@ extension ManagedOperation {
         core.withLock { $0.host == nil && !$0.isStartUnderWay && !$0.machine.isFinished }
     }
 
-    final var hasOutcome: Bool { core.withLock { $0.machine.ending != nil } }
+    package final var hasOutcome: Bool { core.withLock { $0.machine.ending != nil } }
 }
 
 /// A policy that determines which operations run if several operations in a queue have the same key.

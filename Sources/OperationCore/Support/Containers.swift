@@ -297,3 +297,32 @@ package struct Boxed<Value: Sendable>: Sendable {
         @inline(__always) set { self = newValue }
     }
 }
+
+/// A large value that copies of its owner share until one of them changes it, so that a copy counts one reference.
+@propertyWrapper @usableFromInline
+package struct CopyOnWrite<Value: Sendable>: Sendable {
+    @usableFromInline final class Storage: @unchecked Sendable {
+        // Sendable: the value changes only while a single copy of the wrapper refers to this object.
+        @exclusivity(unchecked) @usableFromInline var value: Value
+
+        @inlinable
+        init(_ value: Value) {
+            self.value = value
+        }
+    }
+
+    @usableFromInline var storage: Storage
+
+    @inlinable
+    package init(wrappedValue: Value) {
+        storage = Storage(wrappedValue)
+    }
+
+    @inlinable package var wrappedValue: Value {
+        _read { yield storage.value }
+        _modify {
+            if !isKnownUniquelyReferenced(&storage) { storage = Storage(storage.value) }
+            yield &storage.value
+        }
+    }
+}

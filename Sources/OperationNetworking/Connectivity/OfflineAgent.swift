@@ -46,7 +46,7 @@ final class OfflineAgent: AttemptPolicy, @unchecked Sendable {
         if mayFail { return answer(.refuse(.offline(.offline, policy, after: nil))) }
         let refusal = wait(for: owner) {
             answer(.hold(.network))
-        } ended: { [policy] end in
+        } ended: { [self] end in
             answer(end == .released ? .again : .refuse(.offline(.offlineTooLong, policy, after: nil)))
         }
         if let refusal { answer(.refuse(.offline(refusal, policy, after: nil))) }
@@ -67,8 +67,8 @@ final class OfflineAgent: AttemptPolicy, @unchecked Sendable {
         let note = "attempt \(report.number) failed (\(report.error.code)): waiting for the network. \(rule.reason)"
         let refusal = wait(for: owner) {
             answer(AttemptPolicyDecision(.pause(.network), note: note))
-        } ended: { [weak self] end in
-            answer(self?.verdict(end, after: report.error))
+        } ended: { [self] end in
+            answer(verdict(end, after: report.error))
         }
         if let refusal { answer(fail(refusal, after: report.error)) }
     }
@@ -106,15 +106,16 @@ final class OfflineAgent: AttemptPolicy, @unchecked Sendable {
         let (waiting, order) = (policy.waiting, NotificationOrder())
         // A failure caused by a missing network says nothing about the credential.
         let endOutage = (owner.networkAttempts.policies?.credential as? CredentialAgent)?.outage()
-        let ticket = waiting.enter(atMost: left) { [weak self, weak owner] end, duration in
+        // The gate keeps this object alive until the wait ends.
+        let ticket = waiting.enter(atMost: left) { [self, weak owner] end, duration in
             // A suspended operation does not run out of time. When it resumes, it checks the network and waits again if
             // necessary.
             if end == .limitReached, owner?.state == .suspended {
-                self?.release()
+                release()
                 endOutage?()
                 return order.second { ended(.released) }
             }
-            self?.record(duration)
+            record(duration)
             if end == .released { endOutage?() }
             order.second { ended(end) }
         }

@@ -30,12 +30,16 @@ import Foundation
 /// - For an optional type, the result is `nil` if the response has no body.
 public struct Endpoint<ResultType: Sendable>: Sendable {
     /// The HTTP method of the request.
-    public var method: String
+    public var method: String {
+        get { values.method }
+        set { values.method = newValue }
+    }
     /// The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
     ///
     /// If you set this property, the path replaces a URL that you set with ``at(_:allowsOtherOrigin:)``.
     public var path: String {
-        didSet { place = nil }
+        get { values.path }
+        set { (values.path, values.place) = (newValue, nil) }
     }
     /// The query parameters of the request.
     ///
@@ -44,43 +48,75 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// ``FormEncoder/nils``.
     ///
     /// The default is an empty dictionary.
-    public var query: [String: (any Sendable)?]
+    public var query: [String: (any Sendable)?] {
+        get { values.query }
+        set { values.query = newValue }
+    }
     /// The headers of the request, in addition to ``NetworkBase/headers``.
     ///
     /// A header in this property replaces the headers of the ``NetworkBase`` that have the same name.
-    public var headers: HeaderFields
+    public var headers: HeaderFields {
+        get { values.headers }
+        set { values.headers = newValue }
+    }
     /// The value of the `Accept` header, unless the headers of the endpoint or its ``NetworkBase`` contain that header.
     ///
     /// If the content type of the response does not match the `Accept` header, the operation fails, unless
     /// ``ResponseRules/contentTypes`` allows that type.
-    public var accepts: String
+    public var accepts: String {
+        get { values.accepts }
+        set { values.accepts = newValue }
+    }
     /// A closure that receives the ``NetworkBase`` and creates the body of the request.
     ///
     /// The operation calls the closure each time it creates the request, which happens at least once for each attempt.
     /// The closure runs on the thread that starts the operation, begins another attempt or ends a wait.
     public var makeBody: @Sendable (NetworkBase) throws -> RequestBody {
-        didSet { hasBodyInMemory = false }
+        get { values.makeBody }
+        set { (values.makeBody, values.hasBodyInMemory) = (newValue, false) }
     }
-    /// Whether it is certain that the body, if there is one, is in memory, so that no code of the user creates it.
-    private(set) var hasBodyInMemory = false
     /// A closure that receives the response body, the `HTTPURLResponse` and the operation's ``NetworkBase``, and
     /// returns the result.
     ///
     /// The operation can call the closure on any thread.
     public var decode: @Sendable (Data, HTTPURLResponse, NetworkBase) throws -> ResultType {
-        didSet { read = nil }
+        get { values.decode }
+        set { (values.decode, values.read) = (newValue, nil) }
     }
-    /// The counterpart of ``decode`` that needs no `HTTPURLResponse`.
-    ///
-    /// Creating an `HTTPURLResponse` takes longer than decoding a small body.
-    private(set) var read: (@Sendable (Data, ResponseHead, NetworkBase) throws -> ResultType)?
-    /// The URL that replaces the path, if there is one.
-    private var place: EndpointPlace?
     /// A closure that creates the result for a response without a body.
     ///
     /// The operation can call the closure on any thread. The default is `nil`, which passes an empty body to
     /// ``decode``.
-    public var emptyResult: (@Sendable () -> ResultType)?
+    public var emptyResult: (@Sendable () -> ResultType)? {
+        get { values.emptyResult }
+        set { values.emptyResult = newValue }
+    }
+
+    /// The values of the properties.
+    private struct Values {
+        var method: String
+        var path: String
+        var query: [String: (any Sendable)?]
+        var headers: HeaderFields
+        var accepts: String
+        var makeBody: @Sendable (NetworkBase) throws -> RequestBody
+        var hasBodyInMemory = false
+        var decode: @Sendable (Data, HTTPURLResponse, NetworkBase) throws -> ResultType
+        var read: (@Sendable (Data, ResponseHead, NetworkBase) throws -> ResultType)?
+        /// The URL that replaces the path, if there is one.
+        var place: EndpointPlace?
+        var emptyResult: (@Sendable () -> ResultType)?
+    }
+
+    // Each operation has a copy of its endpoint.
+    @CopyOnWrite private var values: Values
+
+    /// Whether it is certain that the body, if there is one, is in memory, so that no code of the user creates it.
+    var hasBodyInMemory: Bool { values.hasBodyInMemory }
+    /// The counterpart of ``decode`` that needs no `HTTPURLResponse`.
+    ///
+    /// Creating an `HTTPURLResponse` takes longer than decoding a small body.
+    var read: (@Sendable (Data, ResponseHead, NetworkBase) throws -> ResultType)? { values.read }
 
     /// Creates an endpoint from a method, a path and closures that create the body and decode the response.
     ///
@@ -99,13 +135,9 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
         accepts: String = "*/*", makeBody: @escaping @Sendable (NetworkBase) throws -> RequestBody = { _ in .none },
         decode: @escaping @Sendable (Data, HTTPURLResponse, NetworkBase) throws -> ResultType
     ) {
-        self.method = method
-        self.path = path
-        self.query = query
-        self.headers = headers
-        self.accepts = accepts
-        self.makeBody = makeBody
-        self.decode = decode
+        values = Values(
+            method: method, path: path, query: query, headers: headers, accepts: accepts, makeBody: makeBody,
+            decode: decode)
     }
 
     /// Returns a copy of the endpoint with the given headers, which replace any existing headers with the same names.
@@ -113,6 +145,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// - Parameter fields: The headers to add. If a name occurs more than once in the list, the request contains each
     ///   header with this name.
     public func adding(_ fields: HeaderFields) -> Self {
+        guard !fields.isEmpty else { return self }
         var endpoint = self
         for field in fields { endpoint.headers[field.name] = nil }
         endpoint.headers = HeaderFields(Array(endpoint.headers) + Array(fields))
@@ -169,13 +202,13 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     public func at(_ url: URL, allowsOtherOrigin: Bool = false) -> Self {
         var endpoint = self
         (endpoint.path, endpoint.query) = ("", [:])
-        endpoint.place = EndpointPlace(url, allowsOtherOrigin: allowsOtherOrigin, headers)
+        endpoint.values.place = EndpointPlace(url, allowsOtherOrigin: allowsOtherOrigin, headers)
         return endpoint
     }
 
     /// Creates the request of an operation, and keeps the credentials of its realms from other origins.
     func request(at base: NetworkBase, for attempts: NetworkAttempts) throws -> NetworkRequest {
-        if let place, place.allowsOtherOrigin {
+        if let place = values.place, place.allowsOtherOrigin {
             attempts.policies?.credential?.keepCredentials(at: RequestOrigin(of: base.url))
         }
         return try request(at: base)
@@ -185,7 +218,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
         let body = try makeBody(base)
         var (fields, own) = (base.headers, headers)
         let url: URL
-        if let place {
+        if let place = values.place {
             let target = try base.address(of: place.url, adding: query, allowsOtherOrigin: place.allowsOtherOrigin)
             url = target.url
             if target.isElsewhere { (fields, own) = ([:], place.headersElsewhere(own)) }
@@ -340,7 +373,7 @@ extension Endpoint where ResultType: Decodable {
         _ method: String, _ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody
     ) -> Self {
         var endpoint = reading(method, path, query) { _ in body }
-        endpoint.hasBodyInMemory = body.isInMemory
+        endpoint.values.hasBodyInMemory = body.isInMemory
         return endpoint
     }
 
@@ -352,8 +385,8 @@ extension Endpoint where ResultType: Decodable {
         var endpoint = Endpoint(method, path, query: query, accepts: readable, makeBody: makeBody ?? { _ in .none }) {
             try DecodedBody.read($0, $1.contentType, $2.makeDecoder)
         }
-        endpoint.read = { try DecodedBody.read($0, $1.contentType, $2.makeDecoder) }
-        endpoint.hasBodyInMemory = makeBody == nil
+        endpoint.values.read = { try DecodedBody.read($0, $1.contentType, $2.makeDecoder) }
+        endpoint.values.hasBodyInMemory = makeBody == nil
         return endpoint
     }
 
@@ -436,7 +469,7 @@ final class EndpointDownload: NetworkDownloadOperation<URL>, @unchecked Sendable
         take(base)
     }
 
-    package override var hasNoOverrides: Bool { true }
+    package override var isOfOwnClass: Bool { true }
 
     override func makeRequest() throws -> NetworkRequest { try makeEndpointRequest(base, networkAttempts) }
 

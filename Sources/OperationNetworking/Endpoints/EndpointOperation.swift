@@ -45,7 +45,8 @@ import Foundation
 open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultType>, @unchecked Sendable {
     // Sendable: the class adds no mutable state.
 
-    private let given: (endpoint: Endpoint<ResultType>, base: NetworkBase)?
+    private let givenEndpoint: Endpoint<ResultType>?
+    private let givenBase: NetworkBase?
 
     /// Creates an operation that sends an endpoint's request to a service.
     ///
@@ -53,14 +54,14 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
     ///   - endpoint: The request to send, and the closure that decodes the result.
     ///   - base: The settings of the service. The operation uses the session of the base.
     public init(_ endpoint: Endpoint<ResultType>, at base: NetworkBase) {
-        given = (endpoint, base)
+        (givenEndpoint, givenBase) = (endpoint, base)
         super.init(RequestDraft(head: .none), base.session, nil)
         take(base)
     }
 
     /// Creates an operation whose class overrides ``endpoint`` and ``base``.
     public init() {
-        given = nil
+        (givenEndpoint, givenBase) = (nil, nil)
         super.init(RequestDraft(head: .none), DefaultNetworkSession.standard, nil)
         take(base)
     }
@@ -69,20 +70,20 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
     ///
     /// Override this property in the common superclass of all operations of a service.
     open var base: NetworkBase {
-        guard let given else {
+        guard let givenBase else {
             preconditionFailure("\(type(of: self)) must override base, or be created with a base.")
         }
-        return given.base
+        return givenBase
     }
 
     /// The endpoint whose request the operation sends.
     ///
     /// Override this property in each subclass that represents an endpoint.
     open var endpoint: Endpoint<ResultType> {
-        guard let given else {
+        guard let givenEndpoint else {
             preconditionFailure("\(type(of: self)) must override endpoint, or be created with an endpoint.")
         }
-        return given.endpoint
+        return givenEndpoint
     }
 
     /// Creates the request from the endpoint and the base.
@@ -100,20 +101,16 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
 
     override var inheritedTransferOptions: TransferOptions { base.options }
 
-    override var operationSession: any NetworkSession {
-        // Reading the whole base would copy its values.
-        guard hasNoOverrides, let given else { return base.session }
-        return given.base.session
-    }
+    override var operationSession: any NetworkSession { base.session }
 
-    package override var hasNoOverrides: Bool { type(of: self) == EndpointOperation<ResultType>.self }
+    package override var isOfOwnClass: Bool { type(of: self) == EndpointOperation<ResultType>.self }
 
     package override var decodesByItself: Bool {
-        guard hasNoOverrides, let endpoint = given?.endpoint else { return false }
+        guard hasNoOverrides, let endpoint = givenEndpoint else { return false }
         return endpoint.read != nil && endpoint.emptyResult == nil
     }
 
-    override var hasBodyInMemory: Bool { given?.endpoint.hasBodyInMemory ?? false }
+    override var hasBodyInMemory: Bool { givenEndpoint?.hasBodyInMemory ?? false }
 
     override var makesResultByEvaluator: Bool { false }
 
@@ -124,11 +121,11 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
     ///   - head: The status and the headers of the response.
     /// - Throws: The error of the closure that decodes the result. The attempt then fails.
     open override func evaluate(result: Data, head: ResponseHead) throws -> ResultType {
-        guard hasNoOverrides, let given, let read = given.endpoint.read else {
+        guard hasNoOverrides, let endpoint = givenEndpoint, let givenBase, let read = endpoint.read else {
             return try evaluate(result: result, response: networkAttempts.needResponse(of: head))
         }
-        if result.isEmpty, let emptyResult = given.endpoint.emptyResult { return emptyResult() }
-        return try read(result, head, given.base)
+        if result.isEmpty, let emptyResult = endpoint.emptyResult { return emptyResult() }
+        return try read(result, head, givenBase)
     }
 
     /// Creates the result by calling the endpoint's ``Endpoint/decode`` closure or, if the body is empty, the

@@ -45,11 +45,17 @@ public struct NetworkBase: Sendable {
     ///
     /// If this URL has a query, each request to a path of the service contains this query, followed by the query of the
     /// endpoint. A request to a URL that you pass to ``Endpoint/at(_:allowsOtherOrigin:)`` does not contain this query.
-    public var url: URL
+    public var url: URL {
+        get { values.url }
+        set { values.url = newValue }
+    }
     /// The session that sends the requests.
     ///
     /// The default is ``DefaultNetworkSession/standard``.
-    public var session: any NetworkSession = DefaultNetworkSession.standard
+    public var session: any NetworkSession {
+        get { values.session }
+        set { values.session = newValue }
+    }
     /// The headers that every request to the service contains.
     ///
     /// A header of an endpoint replaces the headers in this property that have the same name.
@@ -59,107 +65,180 @@ public struct NetworkBase: Sendable {
     /// without its own content type, such as plain data. JSON, forms and multipart forms have their own content type.
     ///
     /// The default is an empty list.
-    public var headers: HeaderFields = [:]
+    public var headers: HeaderFields {
+        get { values.headers }
+        set { values.headers = newValue }
+    }
     /// The rules that a response must satisfy, such as the accepted status codes and content types.
     ///
     /// The default rules accept the status codes 200 to 299 and the content types in the `Accept` header of the
     /// request.
     public var rules: ResponseRules {
-        get { otherRules ?? ResponseRules() }
-        set { otherRules = newValue }
+        get { values.rules ?? ResponseRules() }
+        set { values.rules = newValue }
     }
     /// The transfer options of each request, such as its timeouts.
     ///
     /// The default is ``TransferOptions/standard``.
     public var options: TransferOptions {
-        get { otherOptions ?? .standard }
-        set { otherOptions = newValue }
+        get { values.options }
+        set { values.options = newValue }
     }
     /// The encoder that creates the text of queries and forms.
     ///
     /// The default is an encoder with the default styles of ``FormEncoder``.
     public var formEncoder: FormEncoder {
-        get { otherFormEncoder ?? FormEncoder() }
-        set { otherFormEncoder = newValue }
+        get { values.formEncoder }
+        set { values.formEncoder = newValue }
     }
     /// A closure that creates a JSON decoder for each response that an operation decodes from JSON.
     ///
     /// The default closure creates a `JSONDecoder` with its default settings. An operation can call the closure on any
     /// thread.
-    public var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
+    public var makeDecoder: @Sendable () -> JSONDecoder {
+        get { values.makeDecoder }
+        set { values.makeDecoder = newValue }
+    }
     /// A closure that creates a JSON encoder each time an operation encodes a request body.
     ///
     /// The default encoder sorts the keys alphabetically, so that every attempt sends the same body. For requests with
     /// an ``IdempotencyKey``, use an encoder that always creates the same bytes for the same value.
     ///
     /// An operation can call the closure on any thread.
-    public var makeEncoder: @Sendable () -> JSONEncoder = { .sorting }
+    public var makeEncoder: @Sendable () -> JSONEncoder {
+        get { values.makeEncoder }
+        set { values.makeEncoder = newValue }
+    }
     /// The retry behavior of the service's operations.
     ///
     /// The default is `nil`, which disables retries unless the operation's group has a retry behavior.
     public var retry: Retry? {
-        get { boxedRetry }
-        set { boxedRetry = newValue }
+        get { values.retry }
+        set { values.retry = newValue }
     }
     /// The limit on the number of requests to the service in a period of time.
     ///
     /// The default is `nil`, which applies only the session's limit, if the session has one.
     ///
     /// Retries and redirects count as requests. Bases that use the same ``RateLimit`` object share the limit.
-    public var rateLimit: RateLimit?
+    public var rateLimit: RateLimit? {
+        get { values.rateLimit }
+        set { values.rateLimit = newValue }
+    }
     /// The policy that determines the behavior of the service's operations while the network is unavailable.
     ///
     /// The default is `nil`, which makes the operations ignore the state of the network unless their group has an
     /// offline policy.
-    public var offline: OfflinePolicy?
+    public var offline: OfflinePolicy? {
+        get { values.offline }
+        set { values.offline = newValue }
+    }
     /// A closure that an operation of the service calls on its callback queue with each retry decision.
     ///
     /// The default is `nil`.
-    public var retryHandler: (@Sendable (RetryEvent) -> Void)?
+    public var retryHandler: (@Sendable (RetryEvent) -> Void)? {
+        get { values.retryHandler }
+        set { values.retryHandler = newValue }
+    }
     /// A closure that an operation of the service calls on its callback queue when the operation begins to wait for the
     /// network.
     ///
     /// The default is `nil`.
-    public var offlineHandler: (@Sendable () -> Void)?
-    /// The closures that the operations of the service call on the main actor.
-    private(set) var mainActorCallbacks: [MainActorCallbacks.Callback] = []
-    // Each operation has a copy of its base, so large values that few bases have are in boxes.
-    @Boxed fileprivate var otherRules: ResponseRules?
-    @Boxed private var otherOptions: TransferOptions?
-    @Boxed private var otherFormEncoder: FormEncoder?
-    @Boxed private var boxedRetry: Retry?
+    public var offlineHandler: (@Sendable () -> Void)? {
+        get { values.offlineHandler }
+        set { values.offlineHandler = newValue }
+    }
     /// The realms of the authenticators that can add a credential to requests to the service.
     ///
     /// A request gets the credential of the first realm in this array that applies to the request's origin. To add a
     /// realm, call ``authenticate(by:)``.
     ///
     /// The default is an empty array, which adds no credentials unless the operation's group has realms.
-    public var realms: [AuthenticationRealm] = []
+    public var realms: [AuthenticationRealm] {
+        get { values.realms }
+        set { values.realms = newValue }
+    }
     /// The list of paused operations, with a rule that decides which operations of the service to pause after a failed
     /// attempt.
     ///
     /// The default is `nil`, which disables pauses after failed attempts.
-    public var postponed: PostponedOperations?
+    public var postponed: PostponedOperations? {
+        get { values.postponed }
+        set { values.postponed = newValue }
+    }
     /// The log that records the requests to the service and the responses.
     ///
     /// The default is `nil`, which disables the log.
-    public var log: NetworkLog?
+    public var log: NetworkLog? {
+        get { values.log }
+        set { values.log = newValue }
+    }
     /// The observers that receive the network events of the service's operations.
     ///
     /// The default is an empty array.
-    public var observers: [any NetworkObserver] = []
+    public var observers: [any NetworkObserver] {
+        get { values.observers }
+        set { values.observers = newValue }
+    }
     /// The dispatch queue on which the service's operations call their handlers, unless an operation has its own
     /// callback queue.
     ///
     /// The default is `nil`, which uses the callback queue of the operation's group or queue, or the default callback
     /// queue of the process. For details, see `TypedOperation.callbackQueue`.
-    public var callbackQueue: DispatchQueue?
+    public var callbackQueue: DispatchQueue? {
+        get { values.callbackQueue }
+        set { values.callbackQueue = newValue }
+    }
+
+    /// The values of the properties.
+    fileprivate struct Values {
+        var url: URL {
+            didSet { home = Self.home(of: url) }
+        }
+        /// The URL with a slash at its end, or `nil` if the URL needs a parser.
+        private(set) var home: String?
+        var session: any NetworkSession = DefaultNetworkSession.standard
+        var headers: HeaderFields = [:]
+        // The operations of the service share the object with the rules.
+        @Boxed var rules: ResponseRules?
+        var options = TransferOptions.standard
+        var formEncoder = FormEncoder()
+        var makeDecoder: @Sendable () -> JSONDecoder = { JSONDecoder() }
+        var makeEncoder: @Sendable () -> JSONEncoder = { .sorting }
+        var retry: Retry?
+        var rateLimit: RateLimit?
+        var offline: OfflinePolicy?
+        var retryHandler: (@Sendable (RetryEvent) -> Void)?
+        var offlineHandler: (@Sendable () -> Void)?
+        var realms: [AuthenticationRealm] = []
+        var postponed: PostponedOperations?
+        var log: NetworkLog?
+        var observers: [any NetworkObserver] = []
+        var callbackQueue: DispatchQueue?
+        /// The closures that the operations of the service call on the main actor.
+        var mainActorCallbacks: [MainActorCallbacks.Callback] = []
+
+        init(url: URL) {
+            (self.url, home) = (url, Self.home(of: url))
+        }
+
+        private static func home(of url: URL) -> String? {
+            let text = url.absoluteString
+            guard url.baseURL == nil, RequestOrigin(ofPlain: text) != nil, !text.utf8.contains(UInt8(ascii: "?")) else {
+                return nil
+            }
+            return text.utf8.last == UInt8(ascii: "/") ? text : text + "/"
+        }
+    }
+
+    // Each operation has a copy of its base.
+    @CopyOnWrite fileprivate var values: Values
 
     /// Creates a base with the URL of a service and the default settings.
     ///
     /// - Parameter url: The URL of the service.
     public init(_ url: URL) {
-        self.url = url
+        values = Values(url: url)
     }
 
     /// Creates a base with the URL of a service and settings that you change in a closure.
@@ -180,7 +259,7 @@ public struct NetworkBase: Sendable {
     ///   - setUp: A closure that changes the settings. The initializer calls the closure on the current thread before
     ///     it returns. The default closure changes nothing.
     public init(_ url: URL, _ setUp: (inout NetworkBase) -> Void = { _ in }) {
-        self.url = url
+        values = Values(url: url)
         setUp(&self)
     }
 
@@ -190,7 +269,7 @@ public struct NetworkBase: Sendable {
     ///
     /// - Parameter body: A closure that receives the decision about a failed attempt.
     public mutating func onMainActor(retry body: @escaping @MainActor (RetryEvent) -> Void) {
-        mainActorCallbacks.append { if case .decided(let event) = $1 { body(event) } }
+        values.mainActorCallbacks.append { if case .decided(let event) = $1 { body(event) } }
     }
 
     /// Adds a closure that an operation of the service calls on the main actor when the operation begins to wait for
@@ -200,7 +279,7 @@ public struct NetworkBase: Sendable {
     ///
     /// - Parameter body: A closure that receives the operation that waits for the network.
     public mutating func onMainActor(offline body: @escaping @MainActor (any AnyNetworkOperation) -> Void) {
-        mainActorCallbacks.append { if case .waitsForNetwork = $1 { body($0) } }
+        values.mainActorCallbacks.append { if case .waitsForNetwork = $1 { body($0) } }
     }
 
     /// The settings that the requests of the service share.
@@ -239,9 +318,7 @@ public struct NetworkBase: Sendable {
 
     /// Returns the URL of a path if neither the path nor the base URL needs a parser, as in most requests.
     private func plainAddress(of path: String) -> URL? {
-        guard url.baseURL == nil else { return nil }
-        let base = url.absoluteString
-        guard RequestOrigin(ofPlain: base) != nil, !base.utf8.contains(UInt8(ascii: "?")) else { return nil }
+        guard let home = values.home else { return nil }
         let names = path.utf8.drop { $0 == UInt8(ascii: "/") }
         // A path with two dots may leave the base, which the full check refuses.
         var (wasDot, needsParser) = (false, names.isEmpty)
@@ -255,10 +332,7 @@ public struct NetworkBase: Sendable {
             }
         }
         guard !needsParser else { return nil }
-        var text = base
-        text.reserveCapacity(base.utf8.count + names.count + 1)
-        if base.utf8.last != UInt8(ascii: "/") { text += "/" }
-        return URL(string: text + Substring(names))
+        return URL(string: home + Substring(names))
     }
 
     /// Returns the query of a URL with values added at its end.
@@ -490,7 +564,7 @@ extension NetworkOperation {
 
     /// Copies the settings that all operations of a service share.
     func take(_ base: NetworkBase) {
-        setRules(base.$otherRules)
+        setRules(base.values.$rules)
         if let queue = base.callbackQueue { setCallbackQueueOfBase(queue) }
         if let log = base.log { networkAttempts.add(log, of: self) }
         for observer in base.observers { networkAttempts.add(observer, of: self) }
@@ -499,8 +573,8 @@ extension NetworkOperation {
         if let offline = base.offline { self.offline = offline }
         if let handler = base.retryHandler { retryHandler = handler }
         if let handler = base.offlineHandler { offlineHandler = handler }
-        if !base.mainActorCallbacks.isEmpty {
-            networkAttempts.reporter.mainActorCallbacks(of: self).set(ofBase: base.mainActorCallbacks)
+        if !base.values.mainActorCallbacks.isEmpty {
+            networkAttempts.reporter.mainActorCallbacks(of: self).set(ofBase: base.values.mainActorCallbacks)
         }
         if !base.realms.isEmpty { realms = base.realms }
         if let list = base.postponed { postponed = list }

@@ -190,10 +190,11 @@ public struct ExchangeConfiguration: Sendable {
 /// next request.
 package struct Hop: Sendable {
     package var method: String
-    package let address: WebAddress
     package var headers: HeaderFields
     /// The user's own request, which needs no new checks while it is unchanged.
     private let original: NetworkRequest?
+    /// The address, unless it is that of the original, whose URL then needs no parser.
+    @Boxed private var otherAddress: WebAddress?
     // The following two values are nil if they are those of the original.
     @Boxed private var otherBody: RequestBody?
     @Boxed private var otherOptions: TransferOptions?
@@ -212,16 +213,24 @@ package struct Hop: Sendable {
         method: String, address: WebAddress, headers: HeaderFields = [:], body: RequestBody = .none,
         options: TransferOptions = .standard
     ) {
-        (self.method, self.address, self.headers, original) = (method, address, headers, nil)
+        (self.method, self.headers, original) = (method, headers, nil)
+        otherAddress = address
         otherBody = body.isNone ? nil : body
         otherOptions = options == .standard ? nil : options
     }
 
     /// Creates a hop from a request, or returns `nil` if the URL of the request cannot be parsed.
     package init?(_ request: NetworkRequest) {
-        guard let address = WebAddress(of: request) else { return nil }
-        self.address = address
         (method, headers, original) = (request.method, request.headers, request)
+        guard !WebAddress.isPlain(request) else { return }
+        guard let address = WebAddress(request.url) else { return nil }
+        otherAddress = address
+    }
+
+    package var address: WebAddress {
+        if let otherAddress { return otherAddress }
+        guard let original else { preconditionFailure("A hop has an address or a request.") }
+        return WebAddress(ofPlain: original)
     }
 
     /// Returns the same hop to another address.

@@ -53,18 +53,17 @@ package struct WebAddress: Hashable, Sendable {
         return authority.host == origin.host[..<zone] + "]" && scheme == origin.scheme && port == origin.port
     }
 
-    /// Creates the address of a request, whose URL is already checked, or returns `nil` if it is not a web address.
-    ///
-    /// The URL of most requests needs no parser.
-    package init?(of request: NetworkRequest) {
+    /// Returns whether the checked URL of a request needs no parser, as in most requests.
+    package static func isPlain(_ request: NetworkRequest) -> Bool {
+        let name = request.origin.name.utf8
+        return !name.contains(UInt8(ascii: "["))
+            && request.url.absoluteString.utf8.dropFirst(name.count).allSatisfy { isPlain[Int($0)] }
+    }
+
+    /// Creates the address of a request whose URL needs no parser.
+    package init(ofPlain request: NetworkRequest) {
         let (text, place) = (request.url.absoluteString, request.origin.place)
         let target = text.utf8.dropFirst(request.origin.name.utf8.count)
-        guard place.zone == nil, !place.host.utf8.contains(UInt8(ascii: ":")),
-            target.allSatisfy({ Self.isPlain[Int($0)] })
-        else {
-            self.init(request.url)
-            return
-        }
         let end = target.firstIndex(of: UInt8(ascii: "?")) ?? target.endIndex
         self.init(
             WebOrigin(scheme: request.origin.isSecure ? "https" : "http", host: place.host, port: place.port),

@@ -27,7 +27,7 @@ import Foundation
 open class NetworkDataOperation<ResultType: Sendable>: NetworkOperation<Data, ResultType>, @unchecked Sendable {
     // Sendable: it adds no state.
 
-    package override var hasNoOverrides: Bool { type(of: self) == NetworkDataOperation<ResultType>.self }
+    package override var isOfOwnClass: Bool { type(of: self) == NetworkDataOperation<ResultType>.self }
 
     package override var isBrief: Bool { hasNoOverrides && operationSession.startsTasksBriefly }
 

@@ -56,7 +56,7 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
 
     private let saving = Locked(Saving())
 
-    package override var hasNoOverrides: Bool { type(of: self) == NetworkDownloadOperation<ResultType>.self }
+    package override var isOfOwnClass: Bool { type(of: self) == NetworkDownloadOperation<ResultType>.self }
     package override var isBrief: Bool { hasNoOverrides && operationSession.startsTasksBriefly }
 
     /// The directory in which the operation creates its temporary file.

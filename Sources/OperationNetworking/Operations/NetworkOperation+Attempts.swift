@@ -178,7 +178,7 @@ extension NetworkOperation: AttemptOwner {
     }
 
     package func notifyDelegateOfEnd() {
-        guard networkAttempts.reporter.hasListenersOfEnd, outcome != nil,
+        guard networkAttempts.reporter.hasListenersOfEnd, hasOutcome,
             let listeners = networkAttempts.reporter.takeListenersOfEnd()
         else { return }
         let (operation, isCancelled) = (listeners.operation, isCancelled)

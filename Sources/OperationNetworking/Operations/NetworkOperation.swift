@@ -91,6 +91,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// Operations without a service do not need to take the lock.
     let hasService = Atomic(false)
+    /// 1 for the package's own classes, 0 for others, and -1 until this was needed.
+    private let ownClass = Atomic<Int8>(-1)
 
     init(
         _ draft: RequestDraft, _ session: any NetworkSession, _ evaluator: Evaluator?,
@@ -580,7 +582,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
 
     /// Releases a closure that was set after the end, because nothing would release it later.
     private func releaseRulesIfEnded() {
-        if outcome != nil { releaseRules() }
+        if hasOutcome { releaseRules() }
     }
 
     /// The result of the last network task, such as the response body, or `nil` if the result is not available.
@@ -634,7 +636,15 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// The attempt may call closures of policies and encode the query.
     package var isBrief: Bool { false }
     /// Whether the operation's class is one of this package's own classes, without overridden hooks.
-    package var hasNoOverrides: Bool { false }
+    package final var hasNoOverrides: Bool {
+        let known = ownClass.load(ordering: .relaxed)
+        if known >= 0 { return known == 1 }
+        let isOwn = isOfOwnClass
+        ownClass.store(isOwn ? 1 : 0, ordering: .relaxed)
+        return isOwn
+    }
+    /// The same, found by a comparison of types, which takes long in a generic class.
+    package var isOfOwnClass: Bool { false }
     /// Whether the package itself decodes the result.
     package var decodesByItself: Bool { false }
     /// Whether it is certain that only an evaluator or the types create the result.

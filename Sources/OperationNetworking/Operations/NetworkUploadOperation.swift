@@ -163,7 +163,7 @@ open class NetworkUploadOperation<ResultType: Sendable>: NetworkOperation<Data, 
         super.init(urlSession: urlSession, evaluator: evaluator)
     }
 
-    package override var hasNoOverrides: Bool { type(of: self) == NetworkUploadOperation<ResultType>.self }
+    package override var isOfOwnClass: Bool { type(of: self) == NetworkUploadOperation<ResultType>.self }
 
     /// Returns a collector that keeps the response body in memory.
     ///

@@ -179,25 +179,49 @@ extension NetworkReceiver {
 
 /// The metrics of a transfer, such as its times and information about its connection.
 ///
-/// Each time is the duration since the first call to the task's `resume()` method. A time is `nil` if its event did not
-/// occur or if the session does not know the time.
+/// Each time is the duration since the first call to the task's `resume()` method, in whole nanoseconds. A time is `nil`
+/// if its event did not occur or if the session does not know the time.
 public struct TransferMetrics: Sendable, Hashable {
     /// The time at which the task got one of the session's slots for concurrent requests.
-    public var slotGranted: Duration?
+    public var slotGranted: Duration? {
+        get { slotGrantedTime.duration }
+        set { slotGrantedTime.duration = newValue }
+    }
     /// The time at which the system resolved the name of the host.
-    public var nameResolved: Duration?
+    public var nameResolved: Duration? {
+        get { nameResolvedTime.duration }
+        set { nameResolvedTime.duration = newValue }
+    }
     /// The time at which the session established the connection.
-    public var connected: Duration?
+    public var connected: Duration? {
+        get { connectedTime.duration }
+        set { connectedTime.duration = newValue }
+    }
     /// The time at which the session completed the TLS handshake.
-    public var secured: Duration?
+    public var secured: Duration? {
+        get { securedTime.duration }
+        set { securedTime.duration = newValue }
+    }
     /// The time at which the session began to send the request headers.
-    public var requestBegan: Duration?
+    public var requestBegan: Duration? {
+        get { requestBeganTime.duration }
+        set { requestBeganTime.duration = newValue }
+    }
     /// The time at which the first byte of the response arrived.
-    public var firstByte: Duration?
+    public var firstByte: Duration? {
+        get { firstByteTime.duration }
+        set { firstByteTime.duration = newValue }
+    }
     /// The time at which the transfer ended.
-    public var ended: Duration?
+    public var ended: Duration? {
+        get { endedTime.duration }
+        set { endedTime.duration = newValue }
+    }
     /// The total duration for which the task was paused by `suspend()` or `hold()`.
-    public var paused: Duration = .zero
+    public var paused: Duration {
+        get { .nanoseconds(pausedNanoseconds) }
+        set { pausedNanoseconds = newValue.saturatedNanoseconds }
+    }
     /// A Boolean value that indicates whether the session had already used the connection for an earlier request.
     public var isConnectionReused = false
     /// The HTTP version of the transfer.
@@ -212,9 +236,28 @@ public struct TransferMetrics: Sendable, Hashable {
     public var bodyBytesReceived: Int64 = 0
     /// The number of bytes in the response headers, including the headers of informational responses.
     public var headerBytesReceived: Int64 = 0
+    private var slotGrantedTime = CompactTime()
+    private var nameResolvedTime = CompactTime()
+    private var connectedTime = CompactTime()
+    private var securedTime = CompactTime()
+    private var requestBeganTime = CompactTime()
+    private var firstByteTime = CompactTime()
+    private var endedTime = CompactTime()
+    private var pausedNanoseconds: Int64 = 0
 
     /// Creates empty metrics, for custom sessions and tests.
     public init() {}
+}
+
+/// A time in eight bytes, because each operation contains the memory for its metrics.
+private struct CompactTime: Sendable, Hashable {
+    /// The time, or the minimum for no time.
+    private var nanoseconds = Int64.min
+
+    var duration: Duration? {
+        get { nanoseconds == .min ? nil : .nanoseconds(nanoseconds) }
+        set { nanoseconds = newValue.map { max($0.saturatedNanoseconds, -.max) } ?? .min }
+    }
 }
 
 /// The received length and the announced length of a response body, before decompression.

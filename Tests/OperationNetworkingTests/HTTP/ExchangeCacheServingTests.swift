@@ -87,12 +87,17 @@
             try await expectNoReaders(session)
         }
 
-        @Test func `a suspended exchange does not deliver the headers of a cached response`() async throws {
-            let session = try await sessionWithBody()
-            let probe = TransferRecorder()
+        /// Returns a suspended task whose headers wait in the cache.
+        private func suspendedTask() async throws -> (ExchangeSession, TransferRecorder, any NetworkTask) {
+            let (session, probe) = (try await sessionWithBody(), TransferRecorder())
             let task = session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
             session.startSuspended(task)
             #expect(await readers(session) == 1)
+            return (session, probe, task)
+        }
+
+        @Test func `a suspended exchange does not deliver the headers of a cached response`() async throws {
+            let (session, probe, task) = try await suspendedTask()
             #expect(probe.now.heads.isEmpty && probe.now.ends.isEmpty)
             task.hold()
             task.resume()
@@ -105,11 +110,7 @@
         }
 
         @Test func `a task canceled while suspended with cached headers leaves no file open`() async throws {
-            let session = try await sessionWithBody()
-            let probe = TransferRecorder()
-            let task = session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
-            session.startSuspended(task)
-            #expect(await readers(session) == 1)
+            let (session, probe, task) = try await suspendedTask()
             task.cancel()
             let seen = await probe.ended()
             #expect(seen.error?.code == .cancelled && seen.heads.isEmpty && seen.isOrderly)

@@ -9,17 +9,19 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct ReceiverCallsTests {
+    private let told = EventRecorder<String>()
+    private let calls = ReceiverCalls(TransferRecorder())
+    private let isInside = Gate(), continues = Gate()
+
+    /// Records the first call when `continues` opens.
+    private func recordFirst() {
+        isInside.open()
+        continues.wait()
+        told.record("first")
+    }
+
     @Test func `dropRest discards waiting calls, but the final call is still made`() async throws {
-        let told = EventRecorder<String>()
-        let calls = ReceiverCalls(TransferRecorder())
-        let (isInside, continues) = (Gate(), Gate())
-        async let first: Void = TestThread.run {
-            calls.make { _ in
-                isInside.open()
-                continues.wait()
-                told.record("first")
-            }
-        }
+        async let first: Void = TestThread.run { calls.make { _ in recordFirst() } }
         await isInside.passage()
         calls.make { _ in told.record("waits") }
         calls.dropRest()
@@ -34,14 +36,9 @@ struct ReceiverCallsTests {
     @Test func `the after closures run after all waiting calls, on the thread that made the calls`()
         async throws
     {
-        let told = EventRecorder<String>()
-        let calls = ReceiverCalls(TransferRecorder())
-        let (isInside, continues) = (Gate(), Gate())
         async let first: Void = TestThread.run {
             calls.make { _ in
-                isInside.open()
-                continues.wait()
-                told.record("first")
+                recordFirst()
             } after: {
                 // No call is in progress, so this call is made immediately.
                 #expect(calls.makeNow { _ in told.record("at once") })

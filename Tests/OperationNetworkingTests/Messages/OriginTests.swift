@@ -58,7 +58,7 @@ struct OriginTests {
             #expect(found.allSatisfy { $0 == spelling.origin }, "\(spelling.text): \(found)")
             #expect(address.resource.hasPrefix(spelling.origin + "/"), "\(spelling.text)")
             // The address of a checked request needs no parser in most cases, and is the same as with the parser.
-            #expect(WebAddress(of: request) == WebAddress(request.url), "\(spelling.text)")
+            #expect(Hop(request)?.address == WebAddress(request.url), "\(spelling.text)")
             #expect(RequestSummary(method: "GET", url: url).url.hasPrefix(spelling.origin), "\(spelling.text)")
         }
     }

@@ -275,6 +275,17 @@ struct EndpointTests {
         #expect(try await base.get("a", ["b": nil as Int?], as: String.self).run() == "/api/a")
     }
 
+    @Test func `copies of a base and of an endpoint change separately`() async throws {
+        bench.server.route("/*") { .text("\($0.target) \($0["X-Client"] ?? "")") }
+        let (base, endpoint) = (bench.base, Endpoint<String>.get("a"))
+        var (otherBase, otherEndpoint) = (base, endpoint)
+        otherBase.url = bench.server.url("/other")
+        otherBase.headers["X-Client"] = "other"
+        otherEndpoint.path = "b"
+        #expect(try await otherBase.operation(for: otherEndpoint).run() == "/other/b other")
+        #expect(try await base.operation(for: endpoint).run() == "/api/a?key=1 test")
+    }
+
     @Test func `an endpoint can be downloaded with its headers, its method and its body`() async throws {
         bench.server.route("POST", "/api/export") { .text("\($0.text) \($0["X-One"] ?? "") \($0["X-Client"] ?? "")") }
         let endpoint = Endpoint<Data>.post("export", json: ["a": 1]).header("X-One", "1")

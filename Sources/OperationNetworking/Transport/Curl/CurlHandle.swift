@@ -24,7 +24,7 @@
         private var whole: UnsafeMutableRawPointer?
         private var method = "GET"
         private var upload = Upload.none
-        private var numbers = [Int?](repeating: nil, count: Number.allCases.count)
+        @exclusivity(unchecked) private var numbers = [Int?](repeating: nil, count: Number.allCases.count)
         /// Whether the headers consist of the accepted codings only, as in most requests.
         private var hasPlainHeaders = false
         var overrides = CurlList([])

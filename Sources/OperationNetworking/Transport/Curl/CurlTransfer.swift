@@ -17,9 +17,12 @@
         private(set) var task: CurlTask?
         private(set) var host = 0
         /// The failure on our side, which takes precedence over the result of libcurl.
-        private(set) var problem: NetworkError?
-        var deadlines = TransferDeadlines(.none, now: 0)
-        var parser = ResponseHeadParser()
+        // Each line of the headers reads and changes this and the next properties, always in turn and on one thread.
+        @exclusivity(unchecked) private(set) var problem: NetworkError?
+        @exclusivity(unchecked) var deadlines = TransferDeadlines(.none, now: 0)
+        @exclusivity(unchecked) var parser = ResponseHeadParser()
+        /// The number of bytes in the response headers so far.
+        @exclusivity(unchecked) var headerCount = 0
         var intake = BodyIntake()
         var outlet = BodyOutlet(.none)
         var pausedDirections: TaskMachine.PausedDirections = []
@@ -27,8 +30,6 @@
         var isReceivingStalled = false
         var isSendingStalled = false
         var status: Int?
-        /// The number of bytes in the response headers so far.
-        var headerCount = 0
         /// The time at which the transfer got its slot, and the time at which libcurl last got the request.
         private(set) var beganAt: Int64 = 0
         private(set) var soughtAt: Int64 = 0
