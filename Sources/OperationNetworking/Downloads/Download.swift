@@ -132,7 +132,7 @@ package final class Download: Sendable {
 /// The closures that a run of a download calls.
 package struct DownloadCallbacks: Sendable {
     /// The watcher of the attempt to which the download belongs, if it observes each request.
-    var watcher: (any HopWatcher)?
+    var watcher: HopWatcher?
     /// Returns whether a response must not be written to the file.
     ///
     /// Called on the download's queue.

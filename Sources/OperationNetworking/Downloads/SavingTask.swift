@@ -17,7 +17,7 @@ final class SavingTask: NetworkTask, AbandonableTask {
         let notification = SavingNotification(receiver, didSave)
         self.notification = notification
         var callbacks = DownloadCallbacks(whenDone: { notification.end($0) })
-        callbacks.watcher = HopObserverReceiver.watcher(behind: receiver) == nil ? nil : notification
+        if HopObserverReceiver.watcher(behind: receiver) != nil { callbacks.watcher = { notification.record($0) } }
         // The attempt policies see the headers of each response as soon as they arrive.
         callbacks.refuses = { notification.refuses($0) }
         callbacks.maySend = { notification.maySend($0) }
@@ -136,19 +136,12 @@ private final class SavingNotification: Sendable {
         case .failed, .again: break
         }
     }
-}
 
-extension SavingNotification: HopWatcher {
-    private var watcher: (any HopWatcher)? {
-        state.withLock { $0.receiver }.flatMap { HopObserverReceiver.watcher(behind: $0) }
+    /// Passes a step of a request to the observer of the receiver.
+    func record(_ step: HopStep) {
+        let receiver = state.withLock { $0.receiver }
+        receiver.flatMap { HopObserverReceiver.watcher(behind: $0) }?(step)
     }
-
-    func hopBegins(_ request: NetworkRequest) { watcher?.hopBegins(request) }
-    func sentBody() { watcher?.sentBody() }
-    func left(_ head: ResponseHead) { watcher?.left(head) }
-    func answered(_ head: ResponseHead) { watcher?.answered(head) }
-    func measured(_ metrics: TransferMetrics) { watcher?.measured(metrics) }
-    func hopIsOver() { watcher?.hopIsOver() }
 }
 
 /// A session that writes each response to its destination on disk before it reports the end of the task.
@@ -243,7 +236,7 @@ package final class DownloadReceiver: NetworkReceiver {
                     task.cancel()
                 }
                 if let metrics = batch.metrics {
-                    callbacks.watcher?.measured(metrics)
+                    callbacks.watcher?(.measured(metrics))
                     callbacks.reportMetrics(metrics)
                 }
                 if let end = batch.end {
@@ -259,7 +252,7 @@ package final class DownloadReceiver: NetworkReceiver {
     private func take(_ batch: DownloadInbox.Batch, _ work: DownloadWork) -> Bool {
         if let head = batch.head {
             let continues = work.receive(head, refuses: callbacks.refuses)
-            if work.asksFromStart { callbacks.watcher?.left(head) } else { callbacks.watcher?.answered(head) }
+            callbacks.watcher?(work.asksFromStart ? .left(head) : .received(head))
             if let head = work.presentHead { callbacks.reportHead(head, work.start) }
             guard continues else { return false }
         }

@@ -99,7 +99,7 @@ extension ExchangeTask {
         case .finish(let error): finish(error)
         case .startNext(let next, let tee):
             tee?.end(isComplete: error == nil)
-            state.withLock { $0.watcher }?.hopIsOver()
+            state.withLock { $0.watcher }?(.ended)
             go(next)
         case .failed(.network(let flight)): fail(flight, error, step: step)
         case .failed: break
@@ -113,7 +113,7 @@ extension ExchangeTask {
         // A canceled request needs no stored response instead.
         guard error.code != .cancelled, let next = stale(flight) else { return finish(error) }
         guard state.withLock({ $0.machine.failsOver(step) }) else { return }
-        state.withLock { $0.watcher }?.hopIsOver()
+        state.withLock { $0.watcher }?(.ended)
         go(next)
     }
 
@@ -130,7 +130,7 @@ extension ExchangeTask {
         }
         @Sendable func call(_ receiver: any NetworkReceiver) { receiver.task(self, didCollect: metrics) }
         if forwards, !calls.makeNow(call) { calls.make(call) }
-        watcher?.measured(metrics)
+        watcher?(.measured(metrics))
     }
 
     /// Returns whether the receiver still wants its request to be sent.
@@ -159,7 +159,7 @@ extension ExchangeTask {
         }
         if hasChanged { calls.make { [self] in $0.task(self, didSend: count, of: total) } }
         // The observer is notified for each request, because each one sends its own body.
-        watcher?.sentBody()
+        watcher?(.bodySent)
     }
 
     /// Continues reading from the cache, unless another thread reads or delivery is paused.

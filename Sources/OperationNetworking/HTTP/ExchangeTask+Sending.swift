@@ -112,7 +112,7 @@ extension ExchangeTask {
         // Notify the watcher before the transport has the request, because `resume()` can start the request from then
         // on.
         let watcher = state.withLock { $0.machine.isPresent(step) ? $0.watcher : nil }
-        watcher?.hopBegins(request)
+        watcher?(.begins(request))
         let task = session.transport.makeTask(with: request, receiver: HopReceiver(self, step: step))
         let flight = Flight(prepared, task, sent: configuration.now(), kept: kept)
         // The last request may hold an object of the user, so it is released outside of the lock.

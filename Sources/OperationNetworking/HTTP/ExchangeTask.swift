@@ -23,7 +23,7 @@ final class ExchangeTask: OrderedTask {
         /// The number of the last wait for a rate limit.
         var turnNumber = 0
         /// The observer of each request, or `nil` if there is none or the exchange ended.
-        @Boxed var watcher: (any HopWatcher)?
+        @Boxed var watcher: HopWatcher?
     }
 
     let session: ExchangeSession
@@ -187,7 +187,7 @@ extension ExchangeTask {
         var tee: CacheTee?
         // A redirect can be cached like any other response.
         if case .redirect = next { tee = keep(head, from: source) }
-        if source.isFlight { state.withLock { $0.watcher }?.left(head) }
+        if source.isFlight { state.withLock { $0.watcher }?(.left(head)) }
         // The error may hold an object of the user, which must not be released under the lock.
         let (broken, leaving) = state.withLock { state in
             (state.machine.broken, state.machine.leaves(source, for: next, tee, step))
@@ -203,7 +203,7 @@ extension ExchangeTask {
             // The session ignored the hold, so the task may still be running.
             if broken != nil {
                 source.task?.cancel()
-                state.withLock { $0.watcher }?.hopIsOver()
+                state.withLock { $0.watcher }?(.ended)
             }
             go(next)
         case .drain:
@@ -301,21 +301,24 @@ final class HopReceiver: NetworkReceiver {
     func taskMaySend(_ task: any NetworkTask) -> Bool { exchange.maySend(step: step) }
 }
 
-/// An observer of each request that an exchange sends, in addition to the receiver of the final response.
-package protocol HopWatcher: AnyObject, Sendable {
+/// A step of one of the requests that an exchange sends.
+package enum HopStep: Sendable {
     /// The session is about to get a request, which is the original one or one that follows from a response.
-    func hopBegins(_ request: NetworkRequest)
+    case begins(NetworkRequest)
     /// The session accepted all bytes of the request's body.
-    func sentBody()
+    case bodySent
     /// The response to the request is not the final one.
-    func left(_ head: ResponseHead)
-    /// The response is the final one, or a part of it, and is delivered to the receiver later.
-    func answered(_ head: ResponseHead)
+    case left(ResponseHead)
+    /// The response is the final one, or a part of it, and may be delivered to the receiver later.
+    case received(ResponseHead)
     /// The session measured the request.
-    func measured(_ metrics: TransferMetrics)
-    /// The request ended, and later events belong to another request.
-    func hopIsOver()
+    case measured(TransferMetrics)
+    /// The request ended, whether or not its metrics are available. Later events belong to another request.
+    case ended
 }
+
+/// An observer of each request that an exchange sends, in addition to the receiver of the final response.
+package typealias HopWatcher = @Sendable (HopStep) -> Void
 
 /// The last receiver in a chain of receivers, which holds an observer of each request.
 ///
@@ -324,16 +327,16 @@ package final class HopObserverReceiver: NetworkReceiver {
     /// The maximum length of a chain, because a receiver may name itself as the next one.
     private static let longestChain = 16
 
-    private let watcher: any HopWatcher
+    private let watcher: HopWatcher
 
-    package init(_ watcher: any HopWatcher) { self.watcher = watcher }
+    package init(_ watcher: @escaping HopWatcher) { self.watcher = watcher }
 
     package func task(_ task: any NetworkTask, didReceive head: ResponseHead) {}
     package func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {}
     package func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {}
 
     /// Returns the observer at the end of the chain that begins with a receiver, or `nil` if there is none.
-    package static func watcher(behind receiver: any NetworkReceiver) -> (any HopWatcher)? {
+    package static func watcher(behind receiver: any NetworkReceiver) -> HopWatcher? {
         var next = receiver.nextReceiver
         for _ in 0..<longestChain {
             guard let present = next else { return nil }

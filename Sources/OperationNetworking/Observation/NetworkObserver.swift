@@ -254,8 +254,7 @@ package struct ObservationMachine: Sendable {
             }
             isEnded = true
             add(.operationEnded) { ($0.ending, $0.error, $0.cancellationCause) = (ending, error, cause) }
-        case .held, .sends, .hopBegins, .left, .hopIsOver, .measured, .bodySent, .takenBack, .received, .evaluated,
-            .failed:
+        case .held, .sends, .hop, .takenBack, .evaluated, .failed:
             guard attempt?.number == number else { return [] }
             recordInAttempt(step, now, make, &events)
         }
@@ -288,7 +287,7 @@ package struct ObservationMachine: Sendable {
             self.request = request
             attempt?.sent = now
             events.append(event(.sending, now, make))
-        case .hopBegins(let request):
+        case .hop(.begins(let request)):
             endHop(now, make, &events)
             self.request = request
             let number = (attempt?.hops ?? 0) + 1
@@ -298,20 +297,20 @@ package struct ObservationMachine: Sendable {
             attempt?.isBodySent = false
             attempt?.hasResponded = false
             events.append(event(.hopBegan, now, make))
-        case .left(let head):
+        case .hop(.left(let head)):
             guard attempt?.hop != nil else { return }
             attempt?.hop?.head = head
             events.append(event(.leftBehind, now, make) { $0.head = head })
-        case .hopIsOver: endHop(now, make, &events)
-        case .measured(let metrics):
+        case .hop(.ended): endHop(now, make, &events)
+        case .hop(.measured(let metrics)):
             attempt?.metrics = metrics
             endHop(now, make, &events)
-        case .bodySent:
+        case .hop(.bodySent):
             guard attempt?.isBodySent == false else { return }
             attempt?.isBodySent = true
             events.append(event(.bodySent, now, make))
         case .takenBack: end(.takenBack, now, make, &events)
-        case .received(let head):
+        case .hop(.received(let head)):
             attempt?.head = head
             // A local file has its own headers, which arrive after the headers of its last response were reported.
             guard attempt?.hasResponded == false else { return }

@@ -30,12 +30,12 @@ struct ObservationLifeTests {
         // An exchange does this if its receiver is called on another thread.
         let session = ClosureSession { request, receiver in
             ClosureTask { task in
-                let (watcher, url) = (receiver as? any HopWatcher, request.url)
-                watcher?.hopBegins(request)
-                watcher?.sentBody()
-                watcher?.left(ResponseHead(url: url, status: 307))
-                watcher?.hopIsOver()
-                watcher?.hopBegins(request)
+                let (watcher, url) = (HopObserverReceiver.watcher(behind: receiver), request.url)
+                watcher?(.begins(request))
+                watcher?(.bodySent)
+                watcher?(.left(ResponseHead(url: url, status: 307)))
+                watcher?(.ended)
+                watcher?(.begins(request))
                 receiver.task(task, didSend: 4, of: 4)
                 receiver.task(task, didReceive: ResponseHead(url: url, status: 200))
                 receiver.task(task, didEndWith: nil)

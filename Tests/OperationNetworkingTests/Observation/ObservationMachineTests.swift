@@ -24,13 +24,13 @@ struct ObservationMachineTests {
         case 1, 2: .begins
         case 3: .held(WaitReason(.network, "waiting for the network"), request)
         case 4: .sends(request)
-        case 5: .hopBegins(request)
-        case 6: .left(head)
-        case 7: .measured(TransferMetrics())
-        case 8: .bodySent
-        case 15: .hopIsOver
+        case 5: .hop(.begins(request))
+        case 6: .hop(.left(head))
+        case 7: .hop(.measured(TransferMetrics()))
+        case 8: .hop(.bodySent)
+        case 15: .hop(.ended)
         case 9: .takenBack
-        case 10: .received(head)
+        case 10: .hop(.received(head))
         case 11: .evaluated(body: nil, count: 1)
         case 12: .failed(NetworkError(code: .timedOut, phase: .receiving, message: "Late."), count: 0)
         case 13: .decided(AttemptPolicyDecision(.again(after: .zero)))
@@ -73,7 +73,7 @@ struct ObservationMachineTests {
 
     @Test func `nested steps end from the inside out, each with the reason of the cancellation`() {
         var machine = ObservationMachine()
-        let steps: [AttemptStep] = [.started, .begins, .sends(request), .hopBegins(request)]
+        let steps: [AttemptStep] = [.started, .begins, .sends(request), .hop(.begins(request))]
         var events: [NetworkEvent] = []
         for (moment, step) in steps.enumerated() { events += record(&machine, step, 1, moment) }
         events += record(&machine, .ended(.cancelled, nil, .requested), 0, 10)

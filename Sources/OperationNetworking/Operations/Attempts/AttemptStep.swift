@@ -13,17 +13,9 @@ package enum AttemptStep: Sendable {
     case held(WaitReason, NetworkRequest?)
     /// A task is about to be created.
     case sends(NetworkRequest)
-    /// The session sends the request.
-    case hopBegins(NetworkRequest)
-    /// The response of the current hop is not the final response.
-    case left(ResponseHead)
-    /// The current hop is over, whether or not its metrics are available.
-    case hopIsOver
-    /// The metrics of the current hop are available.
-    case measured(TransferMetrics)
-    case bodySent
+    /// A step of the current hop, which is one of the requests that the session sends for the attempt.
+    case hop(HopStep)
     case takenBack
-    case received(ResponseHead)
     case evaluated(body: Data?, count: Int64)
     case failed(NetworkError, count: Int64)
     case decided(AttemptPolicyDecision)
@@ -56,11 +48,11 @@ extension NetworkAttempts {
     }
 
     /// Reports a step of one of the requests that the session sends for an attempt.
-    func reportHop(_ step: @autoclosure () -> AttemptStep, _ number: Int) {
+    func reportHop(_ step: HopStep, _ number: Int) {
         let (observation, owner) = state.withLock { state in
             (state.observation, state.observation != nil && state.machine.acceptsEvents(number) ? state.owner : nil)
         }
         guard let observation, let owner else { return }
-        observation.record(step(), number, by: owner)
+        observation.record(.hop(step), number, by: owner)
     }
 }

@@ -18,7 +18,7 @@ extension NetworkAttempts {
             return (state.owner, state.request)
         }
         guard let owner, let request else { return }
-        record(.received(head), number, owner)
+        record(.hop(.received(head)), number, owner)
         let isJudged = judge(head, request, number)
         let isRefused = isJudged && owner.accepts(head)
         // An event stream has no end to wait for, and a new connection costs less than a long wait.
@@ -139,7 +139,7 @@ extension NetworkAttempts {
         let owner = state.withLock { $0.machine.acceptsEvents(number) ? $0.owner : nil }
         guard let owner else { return }
         reporter.record(.upload, count, of: total, for: owner)
-        if count == total, isOnlyReport { record(.bodySent, number, owner) }
+        if count == total, isOnlyReport { record(.hop(.bodySent), number, owner) }
     }
 
     func collected(_ metrics: TransferMetrics, _ number: Int) {
@@ -148,7 +148,7 @@ extension NetworkAttempts {
             state.metrics = metrics
             return state.owner
         }
-        if let owner { record(.measured(metrics), number, owner) }
+        if let owner { record(.hop(.measured(metrics)), number, owner) }
     }
 }
 
@@ -208,7 +208,9 @@ package final class AttemptReceiver: NetworkReceiver {
 
     package func taskMaySend(_ task: any NetworkTask) -> Bool { present?.maySend(number) ?? false }
 
-    package var nextReceiver: (any NetworkReceiver)? { isObserved ? HopObserverReceiver(self) : nil }
+    package var nextReceiver: (any NetworkReceiver)? {
+        isObserved ? HopObserverReceiver { self.record($0) } : nil
+    }
 
     /// Reports that a part of the request's body was sent.
     ///
@@ -231,26 +233,14 @@ package final class AttemptReceiver: NetworkReceiver {
     func saved(_ progress: DownloadProgress) {
         present?.saved(progress, number)
     }
+
+    private func record(_ step: HopStep) {
+        if case .begins = step { hasHops.store(true, ordering: .relaxed) }
+        present?.reportHop(step, number)
+    }
 }
 
 extension AttemptReceiver: DownloadHost {}
-
-extension AttemptReceiver: HopWatcher {
-    package func hopBegins(_ request: NetworkRequest) {
-        hasHops.store(true, ordering: .relaxed)
-        present?.reportHop(.hopBegins(request), number)
-    }
-
-    package func sentBody() { present?.reportHop(.bodySent, number) }
-
-    package func left(_ head: ResponseHead) { present?.reportHop(.left(head), number) }
-
-    package func answered(_ head: ResponseHead) { present?.reportHop(.received(head), number) }
-
-    package func measured(_ metrics: TransferMetrics) { present?.reportHop(.measured(metrics), number) }
-
-    package func hopIsOver() { present?.reportHop(.hopIsOver, number) }
-}
 
 /// The part of a network operation that its attempts call, with the hooks and the type parameters.
 package protocol AttemptOwner: AnyNetworkOperation {
