@@ -300,8 +300,6 @@ struct DependencyLinks {
     /// Whether the operation ended and its dependents are being notified.
     private(set) var isSettled = false
 
-    var isEmpty: Bool { upstream.isEmpty && downstream.isEmpty }
-
     /// The dependencies, each once.
     var upstreamOperations: [Operation] {
         var seen: Set<ObjectIdentifier> = []

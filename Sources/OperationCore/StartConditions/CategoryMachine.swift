@@ -331,8 +331,6 @@ package struct ArrivalLine<Element: Hashable> {
     /// The number of stored positions, including gaps.
     package var extent: Int { elements.count }
 
-    package func contains(_ element: Element) -> Bool { positions[element] != nil }
-
     package mutating func append(_ element: Element) {
         guard positions[element] == nil else { return }
         positions[element] = elements.count

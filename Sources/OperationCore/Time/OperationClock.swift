@@ -172,11 +172,6 @@ public final class SystemClock: OperationClock {
         _ = heap.withLock { $0.remove(id) }
     }
 
-    /// The number of actions that wait.
-    ///
-    /// Tests use it to find timers that were left behind.
-    package var pendingCount: Int { heap.withLock { $0.count } }
-
     private func callDueActions() {
         while let action = heap.withLock({ $0.popDue(at: now) }) {
             DispatchQueue.global().async(execute: action)

@@ -57,9 +57,6 @@ public struct RetryEvent: Sendable {
     /// The time until the operation's deadline or timeout, or `nil` if the operation has neither.
     public let deadlineLeft: Duration?
 
-    /// The pause that the server requested with the `Retry-After` header, or `nil` if it did not request a pause.
-    package var retryAfter: Duration? { error.retryAfter }
-
     /// Creates a retry event, for testing code that handles events.
     ///
     /// - Parameters:

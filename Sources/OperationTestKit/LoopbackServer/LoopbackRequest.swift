@@ -178,9 +178,6 @@ public struct LoopbackCounts: Hashable, Sendable {
     package var violations = 0
     /// The number of connections that the client closed before the response was complete.
     public package(set) var abandoned = 0
-
-    /// The number of connections that the client or the server closed.
-    package var closedConnections: Int { connections - openConnections }
 }
 
 /// The records of a server, which its thread writes, and which tests read and await.

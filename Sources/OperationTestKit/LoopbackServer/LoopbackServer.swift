@@ -389,9 +389,6 @@ package struct LoopbackAddress: Hashable, Sendable, CustomStringConvertible {
     /// Returns the IPv4 address 127.0.0.1 with the specified port, or with a free port if `port` is 0.
     package static func ipv4(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: .ipv4, port: port) }
 
-    /// Returns the IPv6 address `::1` with the specified port, or with a free port if `port` is 0.
-    package static func ipv6(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: .ipv6, port: port) }
-
     /// Returns the address of a Unix domain socket at a path.
     ///
     /// If a file already exists at the path, the server cannot start. The server removes the socket when it stops.

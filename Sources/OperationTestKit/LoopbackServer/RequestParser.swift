@@ -217,8 +217,6 @@ struct RequestHead {
     var bytes: [UInt8]
     var length: Length
 
-    var isHead: Bool { method == "HEAD" }
-
     /// Whether the client will not use the connection again.
     var closes: Bool {
         let connectionTokens = fields.values("Connection").joined(separator: ",").lowercased()

@@ -282,9 +282,6 @@ package struct PublicSuffixRule: Sendable {
         return labels.count == 2 && labels[1].utf8.count == 2 && registries.contains(String(labels[0]))
     }
 
-    /// A rule without public suffixes, for example for programs that use only your own servers.
-    package static let none = PublicSuffixRule { _ in false }
-
     /// Returns a Boolean value that indicates whether a domain is a public suffix.
     ///
     /// A server cannot set a cookie for all hosts in a public suffix.

@@ -103,7 +103,6 @@ package final class NetworkAttempts: Sendable {
     /// Whether the operation is in a timed pause before the next attempt.
     package var isWaitingForTime: Bool { state.withLock { $0.timer != nil && $0.machine.phase == .waiting } }
     var receivedCount: Int64 { state.withLock { $0.received } }
-    var collector: (any AnyResponseCollector)? { state.withLock { $0.collector } }
 
     /// Whether the operation is held back, paused, or waits for a time.
     package var isResting: Bool { state.withLock { [.holding, .waiting, .paused].contains($0.machine.phase) } }
