@@ -87,7 +87,8 @@ public final class Gate: Sendable {
         let wait = await answer.valueUnlessCancelled(or: .cancelled)
         timer.cancel()
         if wait == .open { return }
-        if let number { forget(number) }
+        // The closure may hold other objects, so it is released after the lock.
+        if let number { state.release { $0.waiting.removeValue(forKey: number) } }
         let found = wait == .cancelled ? "closed when the test's own task was canceled" : "closed"
         throw UnmetExpectation(
             "The gate was not opened", expected: "open, within \(Described.time(limit))", found: found, fileID: fileID,
@@ -96,12 +97,6 @@ public final class Gate: Sendable {
 
     /// The result of a wait.
     private enum Wait { case open, overdue, cancelled }
-
-    /// Removes a waiting task.
-    private func forget(_ number: Int) {
-        // Its closure may hold other objects, so it is released after the lock.
-        state.release { $0.waiting.removeValue(forKey: number) }
-    }
 
     /// Calls a closure when the gate is open, either immediately or on the thread that opens it.
     ///

@@ -94,8 +94,6 @@ package struct GroupMachine: Sendable {
 
     /// Whether children must report the end of their dependencies.
     package var asksForReadiness: Bool { width != .max }
-
-    private var mayBringMore: Bool { source != .none && source != .exhausted }
 }
 
 // Children.
@@ -281,7 +279,7 @@ extension GroupMachine {
         switch phase {
         case .collecting, .over: return nil
         case .running:
-            if mayBringMore { return nil }
+            if source != .none, source != .exhausted { return nil }
             phase = .over(verdictAtRest)
         case .closing: phase = .over(.success)
         case .cancellingChildren(let verdict): phase = .over(verdict)

@@ -119,7 +119,7 @@ package struct BodyWait {
     /// Searches for a cycle again at growing intervals, on the clock of the awaited operation.
     ///
     /// - Parameter whenFound: A closure that is called once, on a thread of the clock, if the wait cannot end.
-    func lookAgain(_ whenFound: @escaping @Sendable ([ManagedOperation]) -> Void) { looks?.begin(whenFound) }
+    func lookAgain(_ whenFound: @escaping @Sendable ([ManagedOperation]) -> Void) { looks?.look(whenFound: whenFound) }
 
     func end() {
         looks?.end()
@@ -180,10 +180,6 @@ private final class BodyWaitLooks: Sendable {
 
     var cycle: [ManagedOperation]? { state.withLock { $0.cycle } }
 
-    func begin(_ whenFound: @escaping @Sendable ([ManagedOperation]) -> Void) {
-        look(1, after: .seconds(1), on: operation.clock, whenFound)
-    }
-
     func end() {
         let timer = state.withLock { state in
             state.isOver = true
@@ -192,15 +188,16 @@ private final class BodyWaitLooks: Sendable {
         timer?.cancel()
     }
 
-    private func look(
-        _ number: Int, after pause: Duration, on clock: any OperationClock,
-        _ whenFound: @escaping @Sendable ([ManagedOperation]) -> Void
+    /// Searches for a cycle after a pause, and then repeatedly after longer pauses.
+    func look(
+        _ number: Int = 1, after pause: Duration = .seconds(1),
+        whenFound: @escaping @Sendable ([ManagedOperation]) -> Void
     ) {
-        let timer = clock.schedule(after: pause) { [weak self] in
+        let timer = operation.clock.schedule(after: pause) { [weak self] in
             guard let self, !state.withLock({ $0.isOver }) else { return }
             let most = WaitCycleSearch.manyOperations
             guard let cycle = WaitCycleSearch.cycle(from: operation, to: bodies, visiting: most) else {
-                return look(number + 1, after: min(pause * 2, Self.longestPause), on: clock, whenFound)
+                return look(number + 1, after: min(pause * 2, Self.longestPause), whenFound: whenFound)
             }
             let isWanted = state.withLock { state in
                 if !state.isOver { state.cycle = cycle }

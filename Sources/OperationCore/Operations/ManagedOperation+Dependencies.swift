@@ -125,15 +125,10 @@ extension ManagedOperation.Core {
 /// If all of its edges are removed, the input is removed, too. If only some of them are removed, it can no longer be
 /// used.
 struct DependencyInput {
-    private var edgeCount: Int
+    fileprivate var edgeCount: Int
     /// Whether some of the edges were removed and others were not.
     private(set) var isBroken = false
     let feed: @Sendable (ManagedOperation) -> Void
-
-    init(edgeCount: Int, feed: @escaping @Sendable (ManagedOperation) -> Void) {
-        self.edgeCount = edgeCount
-        self.feed = feed
-    }
 
     /// Notes that an edge was removed, and returns whether it was the last one.
     mutating func removeEdge() -> Bool {

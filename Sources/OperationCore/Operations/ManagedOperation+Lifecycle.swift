@@ -219,7 +219,7 @@ extension ManagedOperation {
         notes.queuedBodies += 1
         perform(action)
         notes.queuedBodies -= 1
-        if action == .awaitDependencies, listen() { dependenciesDidEnd() }
+        if action == .awaitDependencies, nodeIfAny?.listen(self) ?? true { dependenciesDidEnd() }
     }
 
     /// Cancels an operation that is about to begin if its owner is gone.
@@ -332,11 +332,6 @@ extension ManagedOperation {
         if let host { return host.reconsider(self) }
         if let parent { return parent.childDidChange(self, slot) }
         signalReadyIfLinked()
-    }
-
-    /// Listens for the end of the last dependency, and returns whether it has already ended.
-    private func listen() -> Bool {
-        nodeIfAny?.listen(self) ?? true
     }
 
     final func turnDidCome() {

@@ -45,10 +45,6 @@ extension ManagedOperation {
         if id == nil { notify(self) }
         return id
     }
-
-    fileprivate func removeObserver(_ id: UInt64) {
-        storage.release { $0.extras?.observers.remove(id) }
-    }
 }
 
 /// A token that you use to remove an observer of an outcome.
@@ -66,7 +62,7 @@ public struct OutcomeObservation: Sendable {
 
     /// Removes the observer, unless OperationKit has already enqueued it.
     public func cancel() {
-        if let id { operation?.removeObserver(id) }
+        if let id { operation?.storage.release { $0.extras?.observers.remove(id) } }
     }
 }
 

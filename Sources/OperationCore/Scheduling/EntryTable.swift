@@ -175,14 +175,9 @@ struct QueueEpoch {
     var live = 0
     /// The entries that became ready before this was the front epoch.
     var ready: [Ticket] = []
-    private var readyLimit = 64
+    var readyLimit = 64
     /// The entries that were held before this was the front epoch.
     var held = SlotList()
-
-    init(number: UInt32, isBarrier: Bool = false) {
-        self.number = number
-        self.isBarrier = isBarrier
-    }
 
     func covers(_ other: UInt32) -> Bool { other &- number <= joined }
 

@@ -162,7 +162,7 @@ package final class QueueHold: Sendable {
 
     private func activate() {
         applyLatest({ phase.withLock { $0 } }) { phase in
-            if phase == .on { engine.hold(self, because: reason) } else { engine.endHold(self) }
+            engine.changeSuspension { phase == .on ? $0.hold(self, because: reason) : $0.endHold(self) }
         }
     }
 }
@@ -175,13 +175,7 @@ extension QueueEngine {
     /// Ends the suspension of the queue for all reasons.
     func endSuspension() { changeSuspension { $0.endAll() } }
 
-    fileprivate func hold(_ hold: QueueHold, because reason: String) {
-        changeSuspension { $0.hold(hold, because: reason) }
-    }
-
-    fileprivate func endHold(_ hold: QueueHold) { changeSuspension { $0.endHold(hold) } }
-
-    private func changeSuspension(_ change: (inout QueueSuspension) -> Void) {
+    fileprivate func changeSuspension(_ change: (inout QueueSuspension) -> Void) {
         applyAfterReclaiming { state, _ in
             change(&state.suspension)
             let isSuspended = state.suspension.isSuspended

@@ -44,13 +44,19 @@ public final class OperationCategory: Sendable {
     }
 
     /// The operations that currently hold the category, in the order in which they acquired it.
-    package var holders: [ManagedOperation] { CategoryRegistry.holders(of: self) }
+    package var holders: [ManagedOperation] {
+        CategoryRegistry.machine.withLock { $0.holders(of: ObjectIdentifier(self)) }.compactMap(\.operation)
+    }
 
     /// The number of operations that currently wait for the category.
-    package var waitingCount: Int { CategoryRegistry.waitingCount(for: self) }
+    package var waitingCount: Int {
+        CategoryRegistry.machine.withLock { $0.waitingCount(for: ObjectIdentifier(self)) }
+    }
 
     /// The operations that wait for the category, in the order in which they arrived.
-    package var waiters: [ManagedOperation] { CategoryRegistry.waiters(for: self) }
+    package var waiters: [ManagedOperation] {
+        CategoryRegistry.machine.withLock { $0.waiting(for: ObjectIdentifier(self)) }.compactMap(\.operation)
+    }
 }
 
 extension OperationCategory: CustomStringConvertible {
@@ -68,9 +74,9 @@ extension OperationCategory: Hashable {
 
 /// The categories of the process, in one machine under one lock.
 enum CategoryRegistry {
-    private typealias Machine = CategoryMachine<ObjectIdentifier, AdmissionTicket>
+    fileprivate typealias Machine = CategoryMachine<ObjectIdentifier, AdmissionTicket>
 
-    private static let machine = Locked(Machine())
+    fileprivate static let machine = Locked(Machine())
 
     /// Applies an event, and notifies the operations whose turn it is.
     private static func change<Result>(_ event: (inout Machine) -> (Result, served: [AdmissionTicket])) -> Result {
@@ -129,19 +135,4 @@ enum CategoryRegistry {
 
     /// Gives back what the ticket holds, or withdraws its request.
     static func leave(_ ticket: AdmissionTicket) { change { ((), $0.leave(ticket)) } }
-
-    static func holders(of category: OperationCategory) -> [ManagedOperation] {
-        machine.withLock { $0.holders(of: ObjectIdentifier(category)) }.compactMap(\.operation)
-    }
-
-    static func waiters(for category: OperationCategory) -> [ManagedOperation] {
-        machine.withLock { $0.waiting(for: ObjectIdentifier(category)) }.compactMap(\.operation)
-    }
-
-    static func waitingCount(for category: OperationCategory) -> Int {
-        machine.withLock { $0.waitingCount(for: ObjectIdentifier(category)) }
-    }
-
-    /// Whether no operation holds or waits for anything.
-    static var isEmpty: Bool { machine.withLock { $0.isEmpty } }
 }

@@ -69,14 +69,14 @@ private final class Views: Sendable {
             return exchange(&state.path, with: path)
         }
         if path.isOffline {
-            probe.rest()
+            probe.run.rest()
         } else if let before {
             // The result for one interface does not apply to another one. A change of the costs does not matter. At
             // first, the probe starts automatically.
             if before.isOffline || before.interfaces.first != path.interfaces.first {
                 probe.startOver()
             } else {
-                probe.lookAgain()
+                probe.run.lookAgain()
             }
         }
         state.withLock { state in
@@ -98,7 +98,7 @@ private final class Views: Sendable {
         while true {
             let (path, number, isChanging) = state.withLock { ($0.path, $0.number, $0.changing > 0) }
             guard var both = path, !both.isOffline else { return path ?? .unknown }
-            let probed = isChanging ? .unknown : probe.known
+            let probed = isChanging ? .unknown : probe.run.known
             both.status = probed.status
             both.isCaptive = probed.isCaptive
             if state.withLock({ $0.number == number }) { return both }

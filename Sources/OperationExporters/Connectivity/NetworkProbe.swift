@@ -104,7 +104,7 @@ public struct NetworkProbe: Sendable {
 /// request might get lost. Other failures, such as an untrusted certificate, do not change the state.
 public final class ProbeMonitor: ConnectivityMonitor {
     private let board = ConnectivityBoard(.unknown)
-    private let run: ProbeRun
+    let run: ProbeRun
 
     /// Creates a monitor and sends its first request immediately.
     ///
@@ -149,15 +149,6 @@ public final class ProbeMonitor: ConnectivityMonitor {
         run.rest()
         run.askSoon()
     }
-
-    /// Sends a request as soon as possible, unless one is in progress, because the path has changed slightly.
-    package func lookAgain() { run.lookAgain() }
-
-    /// The current state of the machine, which observers receive.
-    var known: Connectivity { run.known }
-
-    /// Discards the current state, and sends no requests until `askNow()` is called.
-    package func rest() { run.rest() }
 }
 
 /// Sends the requests of one monitor, and writes the results of a ``ProbeMachine`` to its board.
@@ -200,6 +191,7 @@ final class ProbeRun: Sendable {
         apply { $0.askSoon(now, chance: chance) }
     }
 
+    /// Sends a request as soon as possible, unless one is in progress, because the path has changed slightly.
     func lookAgain() {
         let (now, chance) = (clock.now, probe.chance())
         apply { $0.lookAgain(now, chance: chance) }
@@ -208,6 +200,7 @@ final class ProbeRun: Sendable {
     /// The current state of the machine.
     var known: Connectivity { state.withLock { $0.machine.known } }
 
+    /// Discards the current state, and sends no requests until `askNow()` is called.
     func rest() {
         take { $0.rest() }.cancel()
         write()
@@ -266,12 +259,7 @@ final class ProbeRun: Sendable {
     }
 
     private func keep(_ timer: any OperationTimer, _ number: Int) {
-        let isPresent = state.withLock { state in
-            guard state.machine.isPresent(number) else { return false }
-            state.work.timer = timer
-            return true
-        }
-        if !isPresent { timer.cancel() }
+        state.keep(timer, in: \.work.timer) { $0.machine.isPresent(number) }
     }
 
     /// Records the end of a probe, which happens once.

@@ -362,10 +362,11 @@ extension AuthenticationRealm {
                 let credential = try await RefreshScope.$current.withValue(scopeOfTask) { try await fetch(old) }
                 self.came(credential, number)
             } catch {
+                // The pause that a server asks for is limited to ten minutes.
                 let pause = AuthenticationOptions.networkError(in: error)?.retryAfter
+                    .map { min(max($0, .zero), .seconds(600)) }
                 let mayPass = self.options.mayPass(error)
-                self.failed(
-                    Machine.Failure(.failed, error: error, mayPass: mayPass, pause: pause.map(Self.bounded)), number)
+                self.failed(Machine.Failure(.failed, error: error, mayPass: mayPass, pause: pause), number)
             }
         }
         let timer = options.clock.schedule(after: options.refreshTimeout) { [weak self] in
@@ -377,9 +378,6 @@ extension AuthenticationRealm {
         // The refresh may have ended or been dropped already.
         if !state.withLock({ $0.machine.isUnderWay(number) }) { stop(number) }
     }
-
-    /// Limits the pause that a server asks for to ten minutes.
-    private static func bounded(_ pause: Duration) -> Duration { min(max(pause, .zero), .seconds(600)) }
 
     private func came(_ credential: any Sendable, _ number: Int) {
         let lifetime = closures.lifetime(credential)

@@ -194,7 +194,7 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         let (destination, file, temporary) = saving.withLock { ($0.destination, $0.file, $0.temporary) }
         guard destination.isTemporary else { return SavedFileCollector(file?.url) }
         // Nothing was saved for a response without a body.
-        return SavedFileCollector(try temporary ?? .empty(in: temporaryFolder))
+        return SavedFileCollector(try temporary ?? TemporaryFile.make(in: temporaryFolder).0)
     }
 
     override func check(_ collector: any AnyResponseCollector) throws(NetworkError) {

@@ -227,11 +227,6 @@ final class TemporaryFile: Sendable {
         }
     }
 
-    /// Creates an empty file.
-    static func empty(in folder: URL) throws(NetworkError) -> TemporaryFile {
-        try make(in: folder).0
-    }
-
     deinit {
         remove()
     }

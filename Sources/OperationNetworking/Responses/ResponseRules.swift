@@ -85,9 +85,9 @@ public struct ResponseRules: Sendable {
 
     /// Returns the error for an unsuccessful response, with the part of its body that was received.
     func statusError(_ head: ResponseHead, _ response: HTTPURLResponse?, _ body: Data?) -> NetworkError {
+        let words = HTTPURLResponse.localizedString(forStatusCode: head.status)
         var error = NetworkError(
-            code: .unacceptableStatus, phase: .evaluating,
-            message: "The server answered \(head.status) (\(Self.words(head))).")
+            code: .unacceptableStatus, phase: .evaluating, message: "The server answered \(head.status) (\(words)).")
         if let body {
             error.bodyPrefix = Data(body.prefix(max(errorBodyBytes, 0)))
             guard let decodeError, let response else { return error }
@@ -103,10 +103,6 @@ public struct ResponseRules: Sendable {
 
     /// The number of bytes to keep of the body of an error response.
     var keptErrorBytes: Int { decodeError == nil ? errorBodyBytes : max(errorBodyBytes, ErrorBodyCollector.readLimit) }
-
-    private static func words(_ head: ResponseHead) -> String {
-        HTTPURLResponse.localizedString(forStatusCode: head.status)
-    }
 }
 
 extension ReceivedResponse {

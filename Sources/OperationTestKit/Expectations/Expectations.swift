@@ -38,7 +38,7 @@ extension TypedOperation {
     public final func expectSuccess(
         within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
     ) async throws(UnmetExpectation) -> ResultType {
-        try success(await end(within: limit), Asked("a success", fileID, line))
+        try success(await end(within: limit), Asked(expected: "a success", fileID: fileID, line: line))
     }
 
     /// Waits for the operation to fail and returns its error.
@@ -53,7 +53,7 @@ extension TypedOperation {
     public final func expectFailure(
         within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
     ) async throws(UnmetExpectation) -> ErrorType {
-        try failure(await end(within: limit), Asked("a failure", fileID, line))
+        try failure(await end(within: limit), Asked(expected: "a failure", fileID: fileID, line: line))
     }
 
     /// Waits for the operation to be canceled and returns the cause.
@@ -70,11 +70,9 @@ extension TypedOperation {
         _ code: CancellationCause.Code? = nil, within limit: Duration = .seconds(60), fileID: String = #fileID,
         line: Int = #line
     ) async throws(UnmetExpectation) -> CancellationCause {
-        try cancellation(await end(within: limit), code, Asked(Self.cancelled(code), fileID, line))
-    }
-
-    private static func cancelled(_ code: CancellationCause.Code?) -> String {
-        code.map { "canceled (\($0))" } ?? "a cancellation"
+        let expected = code.map { "canceled (\($0))" } ?? "a cancellation"
+        let asked = Asked(expected: expected, fileID: fileID, line: line)
+        return try cancellation(await end(within: limit), code, asked)
     }
 }
 
@@ -92,12 +90,8 @@ extension TypedOperation where ResultType: Equatable {
         _ result: ResultType, within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
     ) async throws(UnmetExpectation) {
         let end = await end(within: limit)
-        try expect(result, end, Asked("success \(Described.value(result))", fileID, line))
-    }
-
-    private func expect(_ result: ResultType, _ end: End, _ asked: Asked) throws(UnmetExpectation) {
-        guard try success(end, asked) != result else { return }
-        throw unmet(end, asked)
+        let asked = Asked(expected: "success \(Described.value(result))", fileID: fileID, line: line)
+        if try success(end, asked) != result { throw unmet(end, asked) }
     }
 }
 
@@ -115,12 +109,8 @@ extension TypedOperation where ErrorType: Equatable {
         _ error: ErrorType, within limit: Duration = .seconds(60), fileID: String = #fileID, line: Int = #line
     ) async throws(UnmetExpectation) {
         let end = await end(within: limit)
-        try expect(error, end, Asked("failure \(Described.error(error))", fileID, line))
-    }
-
-    private func expect(_ error: ErrorType, _ end: End, _ asked: Asked) throws(UnmetExpectation) {
-        guard try failure(end, asked) != error else { return }
-        throw unmet(end, asked)
+        let asked = Asked(expected: "failure \(Described.error(error))", fileID: fileID, line: line)
+        if try failure(end, asked) != error { throw unmet(end, asked) }
     }
 }
 
@@ -142,16 +132,8 @@ extension TypedOperation where ErrorType == NetworkError {
         line: Int = #line
     ) async throws(UnmetExpectation) -> NetworkError {
         let end = await end(within: limit)
-        return try failure(end, code, status, Asked(Self.failure(code, status), fileID, line))
-    }
-
-    private static func failure(_ code: NetworkError.Code, _ status: Int?) -> String {
-        "failure \(code)\(status.map { " \($0)" } ?? "")"
-    }
-
-    private func failure(
-        _ end: End, _ code: NetworkError.Code, _ status: Int?, _ asked: Asked
-    ) throws(UnmetExpectation) -> NetworkError {
+        let expected = "failure \(code)\(status.map { " \($0)" } ?? "")"
+        let asked = Asked(expected: expected, fileID: fileID, line: line)
         let error = try failure(end, asked)
         guard error.code == code, status == nil || status == error.status else { throw unmet(end, asked) }
         return error
@@ -163,10 +145,6 @@ struct Asked {
     let expected: String
     let fileID: String
     let line: Int
-
-    init(_ expected: String, _ fileID: String, _ line: Int) {
-        (self.expected, self.fileID, self.line) = (expected, fileID, line)
-    }
 }
 
 extension TypedOperation {

@@ -116,7 +116,8 @@ struct RecordingRedactor: Sendable {
 
     private func multipart(_ data: Data, _ old: String, boundary: String) -> Data? {
         let head = { (text: String) in redaction.withoutNamedSecrets(text) }
-        return RecordedMultipart(data, boundary: old).rewritten(boundary: boundary, head: head) { name, type, content in
+        let old = RecordedMultipart(data: data, boundary: old)
+        return old.rewritten(boundary: boundary, head: head) { name, type, content in
             if let name, redaction.hides(name) { return Data(Self.stars.utf8) }
             return body(content, type: type)
         }
@@ -289,12 +290,8 @@ struct RecordedMultipart {
     /// The fixed boundary that replaces the random boundaries.
     static let usualBoundary = "recorded-boundary"
 
-    private let data: Data
-    private let boundary: String
-
-    init(_ data: Data, boundary: String) {
-        (self.data, self.boundary) = (data, boundary)
-    }
+    let data: Data
+    let boundary: String
 
     /// Returns the range of the boundary in a content type, or nil if the type is not multipart or has no boundary.
     static func boundary(in type: String) -> Range<String.Index>? {

@@ -14,7 +14,7 @@ package enum NetlinkParser {
 
     package static func parse(_ datagram: ArraySlice<UInt8>) -> Result {
         var result = Result()
-        var rest = NetlinkBytes(datagram)
+        var rest = NetlinkBytes(bytes: datagram)
         while rest.count > 0 {
             guard let length = rest.number(UInt32.self, at: 0), length >= headerSize, length <= rest.count,
                 let whole = rest.part(from: 0, count: Int(length)), let message = message(whole)
@@ -24,7 +24,7 @@ package enum NetlinkParser {
             }
             result.messages.append(message)
             // The last message may lack the padding to a multiple of four.
-            rest = rest.rest(from: (Int(length) + 3) & ~3) ?? NetlinkBytes([])
+            rest = rest.rest(from: (Int(length) + 3) & ~3) ?? NetlinkBytes(bytes: [])
         }
         return result
     }
@@ -138,7 +138,7 @@ package enum NetlinkParser {
                 route.links.append(link)
                 isAlive = true
             }
-            rest = rest.rest(from: (Int(length) + 3) & ~3) ?? NetlinkBytes([])
+            rest = rest.rest(from: (Int(length) + 3) & ~3) ?? NetlinkBytes(bytes: [])
         }
         if !isAlive { route.flags |= 0x1 }
         return true
@@ -155,7 +155,7 @@ package enum NetlinkParser {
                 let type = rest.number(UInt16.self, at: 2), let value = rest.part(from: 4, count: Int(length) - 4),
                 body(type & 0x3fff, value)
             else { return false }
-            rest = rest.rest(from: (Int(length) + 3) & ~3) ?? NetlinkBytes([])
+            rest = rest.rest(from: (Int(length) + 3) & ~3) ?? NetlinkBytes(bytes: [])
         }
         return true
     }
@@ -281,11 +281,7 @@ package struct NetworkRoute: Sendable, Equatable {
 
 /// A sequence of bytes in the machine's byte order, with checked access.
 struct NetlinkBytes: Sendable {
-    private let bytes: ArraySlice<UInt8>
-
-    init(_ bytes: ArraySlice<UInt8>) {
-        self.bytes = bytes
-    }
+    let bytes: ArraySlice<UInt8>
 
     var count: Int { bytes.count }
 
@@ -303,7 +299,7 @@ struct NetlinkBytes: Sendable {
     func part(from start: Int, count: Int) -> NetlinkBytes? {
         guard start >= 0, count >= 0, start <= bytes.count, count <= bytes.count - start else { return nil }
         let first = bytes.startIndex + start
-        return NetlinkBytes(bytes[first..<(first + count)])
+        return NetlinkBytes(bytes: bytes[first..<(first + count)])
     }
 
     /// Returns the bytes from an offset, or nil if it exceeds them.

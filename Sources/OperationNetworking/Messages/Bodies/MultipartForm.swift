@@ -173,11 +173,12 @@ extension RequestBody {
         try checkBoundary(form.boundary)
         for part in form.parts { try check(part) }
         let plan = MultipartPlan(form)
+        let boundary = form.boundary.isToken ? form.boundary : "\"\(form.boundary)\""
         return RequestBody.stream(
             length: try plan.length(), canBeSentAgain: form.parts.allSatisfy(\.body.canBeSentAgain)
         ) {
             MultipartProducer(plan)
-        }.withContentType("multipart/form-data; boundary=\(quoted(form.boundary))")
+        }.withContentType("multipart/form-data; boundary=\(boundary)")
     }
 
     /// Creates a body that contains a dictionary as a multipart form or as a URL-encoded form.
@@ -267,8 +268,6 @@ extension RequestBody {
             )
         }
     }
-
-    private static func quoted(_ boundary: String) -> String { boundary.isToken ? boundary : "\"\(boundary)\"" }
 
     private static func refusal(_ message: String) -> NetworkError {
         NetworkError(code: .bodyNotEncodable, phase: .checking, message: message)

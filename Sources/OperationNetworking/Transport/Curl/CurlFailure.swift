@@ -6,13 +6,8 @@
 
     /// The error of a transfer, derived from the result of libcurl.
     struct CurlFailure {
-        private let transfer: CurlTransfer
-        private let code: Int32
-
-        init(_ transfer: CurlTransfer, _ code: Int32) {
-            self.transfer = transfer
-            self.code = code
-        }
+        let transfer: CurlTransfer
+        let code: Int32
 
         /// The error of an ended transfer, or `nil` if it succeeded.
         var error: NetworkError? {

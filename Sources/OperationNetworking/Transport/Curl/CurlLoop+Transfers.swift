@@ -99,7 +99,7 @@
             let code = transfer.codeOfAnswer(code)
             if transfer.mustStartOver(after: code), !task.isCancelled { return startOver(task, transfer) }
             guard transfer.mayEnd(code: code) else { return }
-            let error = transfer.problem ?? CurlFailure(transfer, code).error
+            let error = transfer.problem ?? CurlFailure(transfer: transfer, code: code).error
             if transfer.handle.long(OKCurlInfoHTTPVersion) == 3 { raiseLimit(transfer) }
             if error == nil { task.reportSent(transfer.handle.wholeCount) }
             conclude(transfer, task, error)
@@ -134,11 +134,6 @@
             let (limit, overflow) = max(configuration.maximumConnectionsPerHost, 1).multipliedReportingOverflow(
                 by: streams)
             slots.setLimit(overflow ? .max : limit, host: transfer.host)
-        }
-
-        /// Records that the name of the host was looked up.
-        func resolved(_ transfer: CurlTransfer) {
-            slots.resolved(transfer.host)
         }
 
         /// Schedules the next check of a transfer if it is earlier than the scheduled one.

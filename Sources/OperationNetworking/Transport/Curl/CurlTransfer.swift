@@ -177,7 +177,7 @@
         /// Records that the name of the host was looked up, or needs no lookup.
         func nameIsKnown() {
             isLookingUp = false
-            loop.resolved(self)
+            loop.slots.resolved(host)
         }
 
         /// Releases the task, while libcurl keeps the transfer until the name of the host was looked up.
