@@ -16,7 +16,7 @@ public struct ChildRecovery<Value: Sendable>: Sendable {
     ///
     /// - Parameter value: The value that the group uses as the child's result.
     public static func result(_ value: Value) -> ChildRecovery {
-        ChildRecovery(answer: .result(ReplacementResult(value)))
+        ChildRecovery(answer: .result(Box(value)))
     }
 
     /// Returns a decision that replaces the child with another operation.
@@ -26,7 +26,7 @@ public struct ChildRecovery<Value: Sendable>: Sendable {
     /// The operation may do the same work again, or other work with a result of the same type. The operation becomes a
     /// child of the group in place of the original child. To replace the child with several operations, pass a group.
     public static func operation<Failure>(_ other: TypedOperation<Value, Failure>) -> ChildRecovery {
-        ChildRecovery(answer: .operation(other, { other.outcome?.result.map { ReplacementResult($0) } }))
+        ChildRecovery(answer: .operation(other, { other.outcome?.result.map { Box($0) } }))
     }
 
     /// A decision that keeps the child's error or cancellation.

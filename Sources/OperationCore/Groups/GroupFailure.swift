@@ -133,17 +133,17 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
 }
 
 extension OperationFailure {
-    var cancellation: CancellationCause? {
+    package var cancellation: CancellationCause? {
         if case .cancelled(let cause) = self { cause } else { nil }
     }
 
-    var underlyingError: (any Error)? {
+    package var underlyingError: (any Error)? {
         if case .failed(let error) = self { error } else { nil }
     }
 }
 
 /// An `OperationFailure` with any error type.
-protocol AnyOperationFailure: Error {
+package protocol AnyOperationFailure: Error {
     var cancellation: CancellationCause? { get }
     var underlyingError: (any Error)? { get }
 }

@@ -136,8 +136,8 @@ struct PipelineSource: Sendable {
     let count: Int
     /// The reader of the elements, if they come from an asynchronous sequence.
     let reader: (any SourceReader)?
-    /// Passes an element to the first stage, if that has room and there is an element.
-    let feed: @Sendable () -> PipelineFeed
+    /// Passes an element to the first stage, if that has room and there is an element, and then returns `child`.
+    let feed: @Sendable () -> GroupMachine.Pull
     let release: @Sendable () -> Void
 
     init<Feed>(
@@ -150,9 +150,6 @@ struct PipelineSource: Sendable {
     }
 }
 
-/// The result of an attempt to feed the first stage.
-enum PipelineFeed { case fed, notNow, noMore }
-
 /// The elements that have not entered the first stage.
 final class PipelineElements<Feed: ElementFeed>: Sendable where Feed.Element: Sendable {
     private struct State {
@@ -164,7 +161,7 @@ final class PipelineElements<Feed: ElementFeed>: Sendable where Feed.Element: Se
 
     init(_ feed: Feed) { state = Locked(State(rest: feed)) }
 
-    func feed(_ next: any PipelineSink<Feed.Element>) -> PipelineFeed {
+    func feed(_ next: any PipelineSink<Feed.Element>) -> GroupMachine.Pull {
         guard next.room > 0 else { return .notNow }
         // The iterator may be user code, so it is removed from the state and used without holding the lock.
         let (feed, index) = state.withLock { Unchecked((exchange(&$0.rest, with: nil), $0.count)) }.value
@@ -181,7 +178,7 @@ final class PipelineElements<Feed: ElementFeed>: Sendable where Feed.Element: Se
             state.count += 1
         }
         next.put(element, index: index)
-        return .fed
+        return .child
     }
 
     func release() {
@@ -294,7 +291,7 @@ final class PipelineFlow: GroupSource {
                 return .child(child, tag: tag(number, index))
             }
             switch source.feed() {
-            case .fed: continue
+            case .child: continue
             case .notNow: return .notNow
             case .noMore: return isIdle ? .noMore : .notNow
             }

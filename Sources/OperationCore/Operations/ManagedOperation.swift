@@ -153,7 +153,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     var mapSource: ManagedOperation? { nil }
 
     #if DEBUG
-        /// An operation that is mapped from this one and converts nothing, for `IdentityMaps`.
+        /// An operation that is mapped from this one and converts nothing, for the test mode of `held`.
         var identityMap: ManagedOperation { self }
     #endif
 

@@ -424,14 +424,12 @@ extension Operation {
 #if DEBUG
     import Foundation
 
-    /// A test mode with a mapped operation, which converts nothing, in place of each operation in a queue, a group or a
-    /// dependency.
+    /// The number of mapped operations around each operation in a queue, a group or a dependency, for a test mode.
     ///
-    /// A mapped operation behaves like its original, so all tests must also pass in this mode.
-    enum IdentityMaps {
-        /// The number of maps around each operation, from the environment variable `OPERATION_MAPS`, or 0.
-        static let depth = ProcessInfo.processInfo.environment["OPERATION_MAPS"].flatMap { Int($0) } ?? 0
-    }
+    /// The number comes from the environment variable `OPERATION_MAPS`, and is 0 without the variable. The mapped
+    /// operations convert nothing. A mapped operation behaves like its original, so all tests must also pass in this
+    /// mode.
+    private let identityMapDepth = ProcessInfo.processInfo.environment["OPERATION_MAPS"].flatMap { Int($0) } ?? 0
 #endif
 
 extension ManagedOperation {
@@ -440,7 +438,7 @@ extension ManagedOperation {
     /// In the test mode, the object is a mapped operation, and otherwise the operation itself.
     @inline(__always) final var held: ManagedOperation {
         #if DEBUG
-            (0..<IdentityMaps.depth).reduce(self) { operation, _ in operation.identityMap }
+            (0..<identityMapDepth).reduce(self) { operation, _ in operation.identityMap }
         #else
             self
         #endif

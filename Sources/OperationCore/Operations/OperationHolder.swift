@@ -183,13 +183,6 @@ extension ManagedOperation.Core {
     }
 }
 
-/// A result that a group uses in place of the one that a child did not give.
-final class ReplacementResult<Value: Sendable>: Sendable {
-    let value: Value
-
-    init(_ value: Value) { self.value = value }
-}
-
 extension ManagedOperation {
     /// The group that contains the operation as a child, if the group has begun.
     package final var groupOfChild: ManagedOperation? { core.withLock { $0.parent }?.group() }
@@ -200,7 +193,7 @@ extension TypedOperation {
     final var outcomeInGroup: OperationOutcome<ResultType, ErrorType>? {
         guard let outcome else { return nil }
         if case .success = outcome { return outcome }
-        let replacementResult = core.withLock { $0.extras?.replacementResult } as? ReplacementResult<ResultType>
+        let replacementResult = core.withLock { $0.extras?.replacementResult } as? Box<ResultType>
         return replacementResult.map { .success($0.value) } ?? outcome
     }
 

@@ -326,3 +326,14 @@ package struct CopyOnWrite<Value: Sendable>: Sendable {
         }
     }
 }
+
+/// A flag that any thread can set once and that never becomes unset.
+package final class OneWayFlag: Sendable {
+    private let state = Locked(false)
+
+    package init() {}
+
+    package var isSet: Bool { state.withLock { $0 } }
+
+    package func set() { state.withLock { $0 = true } }
+}

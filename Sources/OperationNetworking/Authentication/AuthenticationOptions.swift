@@ -108,8 +108,8 @@ public struct AuthenticationOptions: Sendable {
     private static func isPassing(_ error: any Error) -> Bool {
         switch error {
         case is CancellationError, is QueueError: return true
-        case let failure as any EndOfOperation:
-            return failure.errorOfOperation.map(isPassing) ?? true
+        case let failure as any AnyOperationFailure:
+            return failure.underlyingError.map(isPassing) ?? true
         default: break
         }
         let known = NetworkError(error)
@@ -124,21 +124,11 @@ public struct AuthenticationOptions: Sendable {
     /// Returns the network error that caused the failure of a refresh, if there is one.
     static func networkError(in error: any Error) -> NetworkError? {
         switch error {
-        case let failure as any EndOfOperation: failure.errorOfOperation.flatMap(networkError)
+        case let failure as any AnyOperationFailure: failure.underlyingError.flatMap(networkError)
         case is NetworkError, is URLError: NetworkError(error)
         default: nil
         }
     }
-}
-
-/// An error that ended an operation without a result, regardless of its type parameter.
-private protocol EndOfOperation: Error {
-    /// The error of the operation, or `nil` if the operation was canceled.
-    var errorOfOperation: (any Error)? { get }
-}
-
-extension OperationFailure: EndOfOperation {
-    fileprivate var errorOfOperation: (any Error)? { if case .failed(let error) = self { error } else { nil } }
 }
 
 /// An object that adds a credential to requests and refreshes a rejected or expiring credential only once for all

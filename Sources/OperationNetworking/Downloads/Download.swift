@@ -22,7 +22,7 @@ package final class Download: Sendable {
 
     private let queue = DispatchQueue(label: "OperationKit.Download", autoreleaseFrequency: .workItem)
     private let clock: any OperationClock
-    private let cancellation = DownloadCancellation()
+    private let cancellation = OneWayFlag()
     /// Whether only this object knows the partial file.
     let isTemporary: Bool
     /// The runs that wait for their turn to use the files.
@@ -417,18 +417,18 @@ struct DownloadInbox {
         if isHeld { self.isHeld = true }
         if !dropsBytes { bytes += new }
         if !isHeld, bytes.count < Self.portion { return working.isRunning || bytes.isEmpty ? .none : .soon }
-        return startWorking() ? .now : .none
+        return working.request() ? .now : .none
     }
 
     /// Returns whether the deferred work must start now.
-    mutating func settle() -> Bool { (head != nil || !bytes.isEmpty) && startWorking() }
+    mutating func settle() -> Bool { (head != nil || !bytes.isEmpty) && working.request() }
 
     /// Adds the metrics, which the end follows.
     mutating func put(_ metrics: TransferMetrics) { self.metrics = metrics }
 
     mutating func put(end error: NetworkError?) -> Bool {
         end = error.map { .failure($0) } ?? .success(())
-        return startWorking()
+        return working.request()
     }
 
     /// Ignores all further parts except the end.
@@ -449,6 +449,4 @@ struct DownloadInbox {
         bytes = memory
         return batch
     }
-
-    private mutating func startWorking() -> Bool { working.request() }
 }

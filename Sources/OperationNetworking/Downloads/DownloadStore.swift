@@ -179,7 +179,7 @@ extension DownloadStore {
     ///
     /// The method reads the bytes again if the running checksum does not cover all of them.
     func takeChecksum(
-        _ algorithm: ChecksumAlgorithm, unless cancellation: DownloadCancellation
+        _ algorithm: ChecksumAlgorithm, unless cancellation: OneWayFlag
     ) throws(FileOperationError) -> [UInt8]? {
         if var checksum { return checksum.finish() }
         let file = try opened()
@@ -362,7 +362,7 @@ struct DownloadNames {
     /// Creates names that the next download to the same destination finds again.
     init(identity: String) {
         // The names do not contain the destination's name, which may already have the maximum length.
-        let key = Hexadecimal.lower(SHA256.checksum(of: identity.utf8, startingWith: SHA256()).prefix(16))
+        let key = Hexadecimal.sha256(identity.utf8, prefix: 16)
         part = ".operationkit-\(key).part"
         metadata = ".operationkit-\(key).metadata"
     }
@@ -376,12 +376,8 @@ struct DownloadNames {
 
     /// Returns the identity of the downloaded resource, which is its URL or the key from the options.
     static func source(of request: NetworkRequest, _ options: DownloadOptions) -> String {
-        hash(options.resumeKey.map { "key \($0)" } ?? "url \(request.url.absoluteString)")
-    }
-
-    /// Returns the hash of a string that must not be stored on disk.
-    static func hash(_ text: String) -> String {
-        Hexadecimal.lower(SHA256.checksum(of: text.utf8, startingWith: SHA256()))
+        // The URL and the key must not be stored on disk, so they are hashed.
+        Hexadecimal.sha256((options.resumeKey.map { "key \($0)" } ?? "url \(request.url.absoluteString)").utf8)
     }
 }
 

@@ -17,7 +17,7 @@ package final class DownloadWork {
     private let options: DownloadOptions
     private let files: FileSystem
     private let clock: any OperationClock
-    private let cancellation: DownloadCancellation
+    private let cancellation: OneWayFlag
     /// Whether a response with these headers is the file, so that its body may be written to the destination.
     private let accepts: @Sendable (ResponseHead) -> Bool
     private let keptBytes: Int
@@ -39,7 +39,7 @@ package final class DownloadWork {
     package init(
         to destination: DownloadDestination, options: DownloadOptions = DownloadOptions(),
         files: FileSystem = FileSystem(), clock: any OperationClock = .system,
-        cancellation: DownloadCancellation = DownloadCancellation(), keptBytes: Int = DownloadWork.usualKeptBytes,
+        cancellation: OneWayFlag = OneWayFlag(), keptBytes: Int = DownloadWork.usualKeptBytes,
         accepts: @escaping @Sendable (ResponseHead) -> Bool = { _ in true }
     ) {
         self.accepts = accepts
@@ -220,7 +220,7 @@ package final class DownloadWork {
             return .again
         case .askFromStart?:
             recordLoss()
-            forgetStore()
+            discard()
             return .again
         case .left?: return head.map { .answered($0, keptBody) } ?? .failed(Self.misuse)
         case .keep(let error)?: return keep(error)
@@ -272,7 +272,7 @@ package final class DownloadWork {
     }
 
     private func discard(_ error: NetworkError) -> DownloadConclusion {
-        forgetStore()
+        discard()
         return .failed(error)
     }
 
@@ -281,7 +281,8 @@ package final class DownloadWork {
         discarded = max(discarded, store?.length ?? 0)
     }
 
-    private func forgetStore() {
+    /// Removes the partial file.
+    package func discard() {
         store?.discard()
         store = nil
     }
@@ -293,9 +294,6 @@ package final class DownloadWork {
         store?.leave(isSynchronized: !cancellation.isSet)
         store = nil
     }
-
-    /// Removes the partial file.
-    package func discard() { forgetStore() }
 
     private static let misuse = NetworkError(
         code: .invalidResponse, phase: .receiving, message: "The request ended without a response.")
@@ -312,20 +310,6 @@ package enum DownloadConclusion: Sendable {
     case answered(ResponseHead, [UInt8])
     /// The request failed, and the partial file remains for another request until the download is closed.
     case failed(NetworkError)
-}
-
-/// A flag that indicates whether a download was canceled.
-///
-/// The download's queue reads the flag during long work, and once more immediately before it moves the file to its
-/// destination.
-package final class DownloadCancellation: Sendable {
-    private let state = Locked(false)
-
-    package init() {}
-
-    package var isSet: Bool { state.withLock { $0 } }
-
-    package func set() { state.withLock { $0 = true } }
 }
 
 /// The amount of data from an earlier, incomplete download or from a failed attempt that this download reused or

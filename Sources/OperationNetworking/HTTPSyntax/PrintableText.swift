@@ -1,6 +1,8 @@
 // Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
+import OperationCore
+
 // Errors and logs contain text from servers, such as header values, names in JSON and messages of libcurl. A terminal
 // obeys control characters, and a line break could begin a log line that the library did not write.
 extension String {
@@ -54,6 +56,11 @@ package enum Hexadecimal {
             text.append(digits[Int(byte & 15)])
         }
         return String(decoding: text, as: UTF8.self)
+    }
+
+    /// Returns the digits of the SHA-256 checksum of bytes, or their beginning.
+    package static func sha256(_ bytes: some Sequence<UInt8>, prefix: Int = 32) -> String {
+        lower(SHA256.checksum(of: bytes, startingWith: SHA256()).prefix(prefix))
     }
 
     /// Returns the bytes of a string with its percent escapes decoded.

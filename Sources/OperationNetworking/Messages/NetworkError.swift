@@ -2,6 +2,7 @@
 // See LICENSE in the repository's root.
 
 import Foundation
+import OperationCore
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -29,7 +30,7 @@ import Foundation
 /// Guide: `Docs/Guides/NetworkErrors.md`
 public struct NetworkError: Error, Sendable, Hashable {
     /// The content, in a separate object because errors are passed on far more often than they are read.
-    private var box: Box
+    private var box: Box<Content>
 
     /// Creates an error that describes the failure of a request.
     ///
@@ -52,27 +53,27 @@ public struct NetworkError: Error, Sendable, Hashable {
     }
 
     /// The code that identifies the kind of failure.
-    public var code: Code { box.content.code }
+    public var code: Code { box.value.code }
     /// The phase in which the request failed.
-    public var phase: Phase { box.content.phase }
+    public var phase: Phase { box.value.phase }
     /// A message for the user that describes the failure and its solution.
-    public var message: String { box.content.message }
+    public var message: String { box.value.message }
 
     /// A summary of the request that failed, or `nil` if the request is not known.
     public var request: RequestSummary? {
-        get { box.content.request }
+        get { box.value.request }
         set { rewrite { $0.request = newValue } }
     }
 
     /// The status code of the response, or `nil` if there was no response.
     public var status: Int? {
-        get { box.content.status }
+        get { box.value.status }
         set { rewrite { $0.status = newValue } }
     }
 
     /// The library or system error that caused the failure, or `nil` if there is no such error.
     public var underlying: Underlying? {
-        get { box.content.underlying }
+        get { box.value.underlying }
         set { rewrite { $0.underlying = newValue } }
     }
 
@@ -82,17 +83,17 @@ public struct NetworkError: Error, Sendable, Hashable {
     /// closed the connection and reported that it did not process the request. In both cases, you can send the request
     /// again, regardless of its method.
     public var isUnsent: Bool {
-        get { box.content.isUnsent }
+        get { box.value.isUnsent }
         set { rewrite { $0.isUnsent = newValue } }
     }
 
     var details: Details? {
-        get { box.content.details }
+        get { box.value.details }
         set { rewrite { $0.details = newValue } }
     }
 
     private mutating func rewrite(_ change: (inout Content) -> Void) {
-        var content = box.content
+        var content = box.value
         change(&content)
         box = Box(content)
     }
@@ -108,19 +109,13 @@ public struct NetworkError: Error, Sendable, Hashable {
         var details: Details?
     }
 
-    private final class Box: Sendable {
-        let content: Content
-
-        init(_ content: Content) { self.content = content }
-    }
-
     /// Returns a Boolean value that indicates whether two errors have the same content.
     public static func == (left: Self, right: Self) -> Bool {
-        left.box === right.box || left.box.content == right.box.content
+        left.box === right.box || left.box.value == right.box.value
     }
 
     /// Hashes the content of the error.
-    public func hash(into hasher: inout Hasher) { hasher.combine(box.content) }
+    public func hash(into hasher: inout Hasher) { hasher.combine(box.value) }
 }
 
 extension NetworkError: CustomStringConvertible {

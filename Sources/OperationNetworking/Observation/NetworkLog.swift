@@ -44,14 +44,8 @@ public struct NetworkLog: Sendable {
     ///
     /// The default is 1 KiB.
     public var bodyBytes = 1 << 10
-    private let writer: Writer
-
-    /// An object that identifies the copies of a log.
-    private final class Writer: Sendable {
-        let take: @Sendable (Severity, NetworkEvent, String) -> Void
-
-        init(_ take: @escaping @Sendable (Severity, NetworkEvent, String) -> Void) { self.take = take }
-    }
+    /// The output, in an object that identifies the copies of a log.
+    private let writer: Box<@Sendable (Severity, NetworkEvent, String) -> Void>
 
     /// Creates a log that passes the text of each entry to a closure.
     ///
@@ -82,7 +76,7 @@ public struct NetworkLog: Sendable {
     ) {
         self.level = level
         self.redaction = redaction
-        writer = Writer(write)
+        writer = Box(write)
     }
 
     /// Returns whether both values are copies of one log with the same output.
@@ -127,7 +121,7 @@ public struct NetworkLog: Sendable {
             let text = redaction.text(of: body, type: entry.type, limit: bodyBytes)
             lines.append("  " + text.indentedPrintable)
         }
-        writer.take(entry.severity, event, lines.joined(separator: "\n"))
+        writer.value(entry.severity, event, lines.joined(separator: "\n"))
     }
 }
 

@@ -245,32 +245,24 @@ package struct RetryMachine: Sendable {
         case .again: break
         }
         guard attempt.countedNumber < max(retry.policy.maximumAttempts, 1) else { return stop(.attemptsUsedUp) }
-        switch pause(attempt, answer, rule, retry, moment) {
-        case .failure(let no): return stop(no.reason)
-        case .success(let pause):
-            // Check the body last, because its error replaces the failure.
-            guard attempt.request?.body.canBeSentNow != false else { return stop(.bodyNotRepeatable) }
-            return Evaluation(pause: pause, reason: answer.kind == .asPolicySays ? .mayPass : .userSaidSo, rule: rule)
-        }
+        let (pause, reason) = pause(attempt, answer, rule, retry, moment)
+        guard let pause else { return stop(reason) }
+        // Check the body last, because its error replaces the failure.
+        guard attempt.request?.body.canBeSentNow != false else { return stop(.bodyNotRepeatable) }
+        return Evaluation(pause: pause, reason: reason, rule: rule)
     }
 
-    /// The reason why no other attempt is possible.
-    private struct NoPause: Error {
-        let reason: RetryReason
-    }
-
+    /// Returns the pause before the next attempt, or `nil` if no other attempt is possible, and the reason.
     private func pause(
         _ attempt: FailedAttempt, _ answer: RetryAnswer, _ rule: RetryRule?, _ retry: Retry, _ moment: Moment
-    ) -> Result<Duration, NoPause> {
+    ) -> (pause: Duration?, reason: RetryReason) {
         var (least, extra): (Duration, Duration)
         if case .again(let wanted?) = answer.kind {
             // A closure that returns a pause knows the pause that the server asks for.
             (least, extra) = (max(wanted, .zero).clamped, .zero)
         } else {
             let asked = attempt.error.retryAfter.map { max($0, .zero).clamped }
-            if let asked, asked > retry.policy.longestRetryAfter {
-                return .failure(NoPause(reason: .askedToWaitTooLong))
-            }
+            if let asked, asked > retry.policy.longestRetryAfter { return (nil, .askedToWaitTooLong) }
             let backoff = rule?.isThrottling == true ? retry.throttledBackoff : retry.backoff
             least = backoff.pause(after: attempt.countedNumber, previous: lastPause, chance: moment.chance)
             // Never start earlier than the server allows, and do not start all operations at that moment.
@@ -279,15 +271,15 @@ package struct RetryMachine: Sendable {
         }
         if let window = retry.policy.window {
             let room = window - moment.elapsed
-            guard least <= room else { return .failure(NoPause(reason: .windowOver)) }
+            guard least <= room else { return (nil, .windowOver) }
             extra = min(extra, room - least)
         }
         if let left = moment.left {
             let room = left - Self.leastTime
-            guard least <= room else { return .failure(NoPause(reason: .deadlineTooNear)) }
+            guard least <= room else { return (nil, .deadlineTooNear) }
             extra = min(extra, room - least)
         }
-        return .success(least + extra)
+        return (least + extra, answer.kind == .asPolicySays ? .mayPass : .userSaidSo)
     }
 
     /// An attempt with less time before the deadline is not worth its request.

@@ -123,12 +123,11 @@ struct AttemptDescription {
                 kind: Self.kind(record.code, record.status), pause: record.pause, putAside: record.putAside)
         }
         let isAgain = records.last.map { $0.pause != nil || $0.putAside != nil } ?? true
-        switch operation.anyEnd {
+        switch operation.anyOutcome {
         case .success?: attempts.append(Attempt(kind: .success))
         // The last record is the attempt with the error, unless there is no record or something else failed.
         case .failure(let error)?:
-            let kind = (error as? NetworkError).map { Self.kind($0.code, $0.status) }
-            if isAgain, let kind { attempts.append(Attempt(kind: kind)) }
+            if isAgain { attempts.append(Attempt(kind: Self.kind(error.code, error.status))) }
         case .cancelled?: attempts.append(Attempt(kind: .cancelled))
         case nil: if isAgain, operation.attemptCount > 0 { attempts.append(Attempt(kind: .unfinished)) }
         }
@@ -146,33 +145,6 @@ struct AttemptDescription {
 
     private static func kind(_ code: NetworkError.Code, _ status: Int?) -> Attempt.Kind {
         if code == .unacceptableStatus, let status { .status(status) } else { .failure(code) }
-    }
-}
-
-/// The ending of an operation, regardless of its types.
-enum AnyEnd {
-    case success
-    case failure(any Error)
-    case cancelled
-}
-
-extension ManagedOperation {
-    fileprivate var anyEnd: AnyEnd? { (self as? any EndDescribing)?.typelessEnd }
-}
-
-/// An operation whose types are not known to the caller.
-private protocol EndDescribing {
-    var typelessEnd: AnyEnd? { get }
-}
-
-extension TypedOperation: EndDescribing {
-    fileprivate final var typelessEnd: AnyEnd? {
-        switch outcome {
-        case .success?: .success
-        case .failure(let error)?: .failure(error)
-        case .cancelled?: .cancelled
-        case nil: nil
-        }
     }
 }
 

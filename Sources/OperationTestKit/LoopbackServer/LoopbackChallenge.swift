@@ -3,6 +3,7 @@
 
 import Foundation
 import OperationCore
+import OperationNetworking
 
 /// An authentication challenge that a ``LoopbackServer`` uses to request and check credentials.
 ///
@@ -192,7 +193,7 @@ package enum DigestAlgorithm: Hashable, Sendable, CaseIterable {
             case .md5, .md5Session: MD5.checksum(of: text.utf8, startingWith: MD5())
             case .sha256, .sha256Session: SHA256.checksum(of: text.utf8, startingWith: SHA256())
             }
-        return bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        return Hexadecimal.lower(bytes)
     }
 }
 

@@ -297,7 +297,7 @@ struct PlaybackKey: Hashable, Sendable {
         self[part] == other[part] || part == .body && [self[part], other[part]].contains(Self.anyBody)
     }
 
-    static func body(_ data: Data) -> String { SHA256.checksum(of: data, startingWith: SHA256()).hexadecimal }
+    static func body(_ data: Data) -> String { Hexadecimal.sha256(data) }
 }
 
 /// A set of rules that determine whether a request matches a recorded exchange.

@@ -300,7 +300,7 @@ final class BodyTap: Sendable {
         case .none: return .none
         case .data(let data):
             var tally = BodyTally(limit: limit)
-            tally.take(data)
+            data.withUnsafeBytes { tally.take($0) }
             return tally.recorded
         case .file(let region):
             let bytes = file?.tally(limit: limit)
@@ -355,14 +355,10 @@ struct BodyTally: Sendable {
         }
     }
 
-    mutating func take(_ bytes: Data) {
-        bytes.withUnsafeBytes { take($0) }
-    }
-
     /// The recorded body, with the bytes or with their count and checksum.
     var recorded: RecordedBody {
         guard count > limit else { return RecordedBody(data) }
         var checksum = checksum
-        return RecordedBody(leftOut: count, checksum: checksum.finish().hexadecimal, because: .tooLong)
+        return RecordedBody(leftOut: count, checksum: Hexadecimal.lower(checksum.finish()), because: .tooLong)
     }
 }

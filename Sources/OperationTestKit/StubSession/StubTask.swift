@@ -292,7 +292,7 @@ final class StubUpload: @unchecked Sendable {
     /// Returns the SHA-256 checksum of all bytes, or an empty string if there is no limit.
     ///
     /// Call this method once, at the end.
-    func hash() -> String { limit == .max ? "" : checksum.finish().hexadecimal }
+    func hash() -> String { limit == .max ? "" : Hexadecimal.lower(checksum.finish()) }
 
     /// Reads the next part, or returns nil if the producer has no data yet and will call the waker.
     func read(_ waker: BodyWaker) throws -> Portion? {
@@ -336,9 +336,4 @@ final class StubUpload: @unchecked Sendable {
         if bytes.count < limit { bytes += data.prefix(limit - bytes.count) }
         if limit != .max { data.withUnsafeBytes { checksum.update($0) } }
     }
-}
-
-extension [UInt8] {
-    /// The bytes as text with two hexadecimal digits each.
-    var hexadecimal: String { map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
 }

@@ -7,7 +7,7 @@ import Testing
 
 /// The effect of `OPERATION_MAPS` on Foundation queues.
 ///
-/// For queues and groups of the package, see `IdentityMaps` in the sources.
+/// For queues and groups of the package, see `identityMapDepth` in the sources.
 private let mapDepth = ProcessInfo.processInfo.environment["OPERATION_MAPS"].flatMap { Int($0) } ?? 0
 
 /// Whether each operation is replaced by an operation that is mapped from it.

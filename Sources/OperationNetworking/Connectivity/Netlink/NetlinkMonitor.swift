@@ -290,17 +290,13 @@ import OperationCore
 #endif
 
 /// The kind of route that a Linux system must have for the monitor to report an available network.
-package struct RouteNeed: Sendable, Hashable {
-    private enum Kind: Sendable, Hashable { case defaultRoute, anyRoute }
-
-    private let kind: Kind
-
+package enum RouteNeed: Sendable {
     /// The network is available only if the system has a default route, which leads to the internet.
     ///
     /// For example, a bridge for containers does not provide a default route.
-    package static let defaultRoute = RouteNeed(kind: .defaultRoute)
+    case defaultRoute
     /// The network is available if the system has a route to any other computer, even without internet access.
     ///
     /// Use this value in isolated networks, for example in a laboratory.
-    package static let anyRoute = RouteNeed(kind: .anyRoute)
+    case anyRoute
 }

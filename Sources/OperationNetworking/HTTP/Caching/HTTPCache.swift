@@ -117,7 +117,5 @@ package struct CacheKey: Hashable, Sendable {
     }
 
     /// Returns a checksum that shows whether two values are equal but does not reveal them.
-    func hidden(_ text: String) -> String {
-        Hexadecimal.lower(SHA256.checksum(of: bytes + Array(text.utf8), startingWith: SHA256()))
-    }
+    func hidden(_ text: String) -> String { Hexadecimal.sha256(bytes + Array(text.utf8)) }
 }

@@ -135,7 +135,7 @@ public struct FormEncoder: Sendable {
     func pairs(of value: some Encodable) throws(FormEncodingError) -> [FormWriter.Pair] {
         let root = FormNode()
         do {
-            try FormValueEncoder(self, node: root, path: []).write(value)
+            try FormValueEncoder(options: self, node: root, codingPath: []).write(value)
         } catch let error as FormEncodingError {
             throw error
         } catch EncodingError.invalidValue(_, let context) {
@@ -224,9 +224,9 @@ extension FormEncoder {
         /// seconds.
         public static let iso8601 = DateStyle { ISO8601Text.text($0) }
         /// A style that writes dates as the number of seconds since 1970, including fractions.
-        public static let secondsSince1970 = DateStyle { FormNumber.text($0.timeIntervalSince1970) }
+        public static let secondsSince1970 = DateStyle { $0.timeIntervalSince1970.formText }
         /// A style that writes dates as the number of milliseconds since 1970, including fractions.
-        public static let millisecondsSince1970 = DateStyle { FormNumber.text($0.timeIntervalSince1970 * 1000) }
+        public static let millisecondsSince1970 = DateStyle { ($0.timeIntervalSince1970 * 1000).formText }
 
         /// Creates a style that calls a closure to get the text of a date.
         ///
@@ -244,7 +244,7 @@ extension FormEncoder {
         /// A style that uses the coding keys without changes.
         public static let unchanged = KeyStyle { $0 }
         /// A style that converts coding keys to snake case, for example `baseURLPath` to `base_url_path`.
-        public static let snakeCase = KeyStyle { SnakeCase.text($0) }
+        public static let snakeCase = KeyStyle { snakeCase($0) }
 
         /// Creates a style that calls a closure to get the name for a coding key.
         ///
@@ -252,6 +252,25 @@ extension FormEncoder {
         ///   the closure on the thread that encodes the form.
         public static func custom(_ text: @escaping @Sendable (String) -> String) -> KeyStyle {
             KeyStyle(text: text)
+        }
+
+        /// Returns a camel-case name in snake case.
+        ///
+        /// A word begins at an uppercase letter after a lowercase letter. In a series of uppercase letters, the last
+        /// one begins a word if a lowercase letter follows it.
+        private static func snakeCase(_ name: String) -> String {
+            let letters = Array(name)
+            var result = ""
+            for (index, letter) in letters.enumerated() {
+                let follows = index + 1 < letters.count && letters[index + 1].isLowercase
+                if letter.isUppercase, index > 0, letters[index - 1] != "_",
+                    !letters[index - 1].isUppercase || follows
+                {
+                    result += "_"
+                }
+                result += letter.lowercased()
+            }
+            return result
         }
     }
 
@@ -342,17 +361,13 @@ struct FormWriter {
     private let options: FormEncoder
     private var pairs: [Pair] = []
 
-    private init(_ options: FormEncoder) {
-        self.options = options
-    }
-
     /// Returns the names and values of a tree in their order.
     static func pairs(of root: FormNode, by options: FormEncoder) throws(FormEncodingError) -> [Pair] {
         guard case .keyed(let children) = root.content else {
             throw FormEncodingError(
                 .notKeyed, at: [], "A form consists of names and values. Send a value with keys, or a dictionary.")
         }
-        var writer = FormWriter(options)
+        var writer = FormWriter(options: options)
         for child in children { writer.write(child.node, name: child.key) }
         return writer.pairs
     }

@@ -10,12 +10,6 @@ struct FormValueEncoder: Encoder {
     let codingPath: [any CodingKey]
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
-    init(_ options: FormEncoder, node: FormNode, path: [any CodingKey]) {
-        self.options = options
-        self.node = node
-        codingPath = path
-    }
-
     func write(_ value: some Encodable) throws {
         guard codingPath.count <= MixedValue.deepest else {
             throw FormEncodingError(
@@ -33,7 +27,8 @@ struct FormValueEncoder: Encoder {
         case let dictionary as any DictionaryOfText:
             node.content = .keyed([])
             for (key, element) in dictionary.sortedPairs {
-                try FormValueEncoder(options, node: node.child(key), path: codingPath + [DataKey(key)]).write(element)
+                let path = codingPath + [DataKey(key)]
+                try FormValueEncoder(options: options, node: node.child(key), codingPath: path).write(element)
             }
         default: try value.encode(to: self)
         }
@@ -45,7 +40,7 @@ struct FormValueEncoder: Encoder {
 
     func write(_ number: some BinaryFloatingPoint & LosslessStringConvertible) throws {
         guard number.isFinite else { throw notANumber() }
-        write(text: FormNumber.text(number))
+        write(text: number.formText)
     }
 
     private func notANumber() -> FormEncodingError {
@@ -85,7 +80,8 @@ struct FormKeyedContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
 
     private func child(_ key: some CodingKey) -> FormValueEncoder {
         let name = key is DataKey ? key.stringValue : encoder.options.keys.text(key.stringValue)
-        return FormValueEncoder(encoder.options, node: encoder.node.child(name), path: codingPath + [key])
+        return FormValueEncoder(
+            options: encoder.options, node: encoder.node.child(name), codingPath: codingPath + [key])
     }
 
     mutating func encodeNil(forKey key: Key) throws { child(key).node.content = .null }
@@ -111,14 +107,10 @@ struct FormListContainer: UnkeyedEncodingContainer {
     private(set) var count = 0
     var codingPath: [any CodingKey] { encoder.codingPath }
 
-    init(encoder: FormValueEncoder) {
-        self.encoder = encoder
-    }
-
     private mutating func next() -> FormValueEncoder {
         let path = codingPath + [DataKey(index: count)]
         count += 1
-        return FormValueEncoder(encoder.options, node: encoder.node.appended(), path: path)
+        return FormValueEncoder(options: encoder.options, node: encoder.node.appended(), codingPath: path)
     }
 
     mutating func encodeNil() throws { next().node.content = .null }
@@ -200,11 +192,10 @@ final class FormNode {
     }
 }
 
-/// The text of numbers in a form.
-enum FormNumber {
-    /// Returns the shortest digits that represent the number, without a fraction if the number is an integer.
-    static func text(_ number: some BinaryFloatingPoint & LosslessStringConvertible) -> String {
-        let text = String(number)
+extension BinaryFloatingPoint where Self: LosslessStringConvertible {
+    /// The shortest digits that represent the number, without a fraction if the number is an integer.
+    var formText: String {
+        let text = String(self)
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
     }
 }
@@ -226,28 +217,6 @@ enum ISO8601Text {
     private static func padded(_ number: Int, _ width: Int) -> String {
         let digits = String(number)
         return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
-    }
-}
-
-/// Names in snake case.
-enum SnakeCase {
-    /// Returns a camel-case name in snake case.
-    ///
-    /// A word begins at an uppercase letter after a lowercase letter. In a series of uppercase letters, the last one
-    /// begins a word if a lowercase letter follows it.
-    static func text(_ name: String) -> String {
-        let letters = Array(name)
-        var result = ""
-        for (index, letter) in letters.enumerated() {
-            let follows = index + 1 < letters.count && letters[index + 1].isLowercase
-            if letter.isUppercase, index > 0, letters[index - 1] != "_",
-                !letters[index - 1].isUppercase || follows
-            {
-                result += "_"
-            }
-            result += letter.lowercased()
-        }
-        return result
     }
 }
 

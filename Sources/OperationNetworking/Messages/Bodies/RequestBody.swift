@@ -30,11 +30,11 @@ public struct RequestBody: Sendable {
     /// If a request with this body has no `Content-Encoding` header, OperationKit adds the header with this value.
     public let contentEncoding: String?
     /// Records whether the bytes of a body that can be sent only once were requested.
-    private let use: BodyUse?
+    private let use: OneWayFlag?
 
     package init(
         source: Source, length: Int64?, canBeSentAgain: Bool, contentType: String? = nil,
-        contentEncoding: String? = nil, use: BodyUse? = nil
+        contentEncoding: String? = nil, use: OneWayFlag? = nil
     ) {
         self.use = use
         self.source = source
@@ -77,16 +77,16 @@ public struct RequestBody: Sendable {
         guard !canBeSentAgain else {
             return RequestBody(source: .stream(makeProducer), length: length, canBeSentAgain: true)
         }
-        let use = BodyUse()
+        let use = OneWayFlag()
         let source = Source.stream {
-            use.record()
+            use.set()
             return try makeProducer()
         }
         return RequestBody(source: source, length: length, canBeSentAgain: false, use: use)
     }
 
     /// Whether the body can be sent now, because it can be sent again or because its bytes were not requested yet.
-    package var canBeSentNow: Bool { canBeSentAgain || use?.isNoted == false }
+    package var canBeSentNow: Bool { canBeSentAgain || use?.isSet == false }
 
     /// Creates a body whose bytes come from an `InputStream` during the transfer.
     ///
@@ -148,19 +148,6 @@ public struct RequestBody: Sendable {
             source: source, length: length, canBeSentAgain: canBeSentAgain, contentType: contentType,
             contentEncoding: contentEncoding, use: use)
     }
-}
-
-/// Records whether a body that can be sent only once was requested.
-///
-/// Before that, no attempt has consumed it.
-package final class BodyUse: Sendable {
-    private let state = Locked(false)
-
-    package init() {}
-
-    var isNoted: Bool { state.withLock { $0 } }
-
-    func record() { state.withLock { $0 = true } }
 }
 
 /// An object that provides the bytes of a request body during the transfer.

@@ -4,6 +4,7 @@
 #if OPERATIONKIT_LIBCURL
     import CurlDeclarations
     import Foundation
+    import OperationCore
 
     /// The state that the tasks of a session and its thread share, which consists of the inbox and the thread itself.
     final class CurlEngine: Sendable {
@@ -223,20 +224,15 @@
             pthread_sigmask(SIG_BLOCK, &signals, nil)
         }
 
-        private final class Work {
-            let body: @Sendable () -> Void
-
-            init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-        }
-
         /// Starts a thread that must be joined or detached, or returns `nil` if the system has no more threads.
         static func begin(_ body: @escaping @Sendable () -> Void) -> pthread_t? {
             var thread = pthread_t()
-            let work = Unmanaged.passRetained(Work(body))
+            let work = Unmanaged.passRetained(Box(body))
             let status = pthread_create(
                 &thread, nil,
                 { context in
-                    if let context { Unmanaged<Work>.fromOpaque(context).takeRetainedValue().body() }
+                    guard let context else { return nil }
+                    Unmanaged<Box<@Sendable () -> Void>>.fromOpaque(context).takeRetainedValue().value()
                     return nil
                 }, work.toOpaque())
             if status == 0 { return thread }

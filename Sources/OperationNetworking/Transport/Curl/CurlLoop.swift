@@ -46,9 +46,8 @@
             lastForgotNames = now
             idleness = IdleWatch(lifetime: configuration.idleLifetime)
             slots = SlotTable(
-                SlotTable.Limits(
-                    perHost: max(configuration.maximumConnectionsPerHost, 1),
-                    total: max(configuration.maximumConnections, 1), lookups: max(configuration.maximumNameLookups, 1)))
+                perHost: max(configuration.maximumConnectionsPerHost, 1),
+                total: max(configuration.maximumConnections, 1), lookups: max(configuration.maximumNameLookups, 1))
             places = CurlDestinations(configuration) { name in getenv(name).map { String(cString: $0) } }
             multi = CurlMulti(configuration, for: self)
         }

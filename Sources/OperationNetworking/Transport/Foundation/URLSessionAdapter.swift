@@ -45,7 +45,7 @@ package final class URLSessionAdapter: Sendable {
         maker = URLSessionTaskMaker(session)
         let perHost = URLSessionTaskMaker.maximumPerHost(session)
         // Foundation looks up names on any number of its own threads.
-        slots = SlotTable(.init(perHost: perHost, total: .max, lookups: .max))
+        slots = SlotTable(perHost: perHost, total: .max, lookups: .max)
     }
 
     /// Creates the adapter of a session whose tasks are created by `maker`.
@@ -54,7 +54,7 @@ package final class URLSessionAdapter: Sendable {
         self.maker = maker
         self.folder = folder
         session = nil
-        slots = SlotTable(.init(perHost: .max, total: .max, lookups: .max))
+        slots = SlotTable(perHost: .max, total: .max, lookups: .max)
     }
 
     static var now: Int64 { Int64(clamping: DispatchTime.now().uptimeNanoseconds) }

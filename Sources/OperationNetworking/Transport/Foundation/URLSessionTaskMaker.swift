@@ -294,20 +294,16 @@ package struct URLSessionWork {
     }
 }
 
-/// The methods of a `URLSessionTask` that suspend and resume it.
-package protocol SuspendableTask {
-    func suspend()
-    func resume()
-}
-
 /// The part of a `URLSessionTask` that adapters use, so that a script can replace it in tests.
-package protocol SystemTask: AnyObject, SuspendableTask, Sendable {
+package protocol SystemTask: AnyObject, Sendable {
     var taskIdentifier: Int { get }
     var originalRequest: URLRequest? { get }
     var response: URLResponse? { get }
     var taskDescription: String? { get set }
     var isUpload: Bool { get }
     var isFinished: Bool { get }
+    func suspend()
+    func resume()
     func cancel()
 }
 
@@ -325,7 +321,7 @@ package struct CountedSuspension {
 
     package init(isSuspended: Bool = false) { self.isSuspended = isSuspended }
 
-    package mutating func set(_ wanted: Bool, on task: some SuspendableTask) {
+    package mutating func set(_ wanted: Bool, on task: some SystemTask) {
         guard wanted != isSuspended else { return }
         isSuspended = wanted
         wanted ? task.suspend() : task.resume()

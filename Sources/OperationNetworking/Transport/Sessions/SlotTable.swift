@@ -9,18 +9,6 @@ import OperationCore
 /// The transfers of one host run in the order of their priority and arrival (``SlotLine``), and the hosts take turns.
 /// The cost of each step does not depend on the number of waiting transfers.
 package struct SlotTable<Ticket> {
-    package struct Limits: Sendable {
-        package var perHost: Int
-        package var total: Int
-        package var lookups: Int
-
-        package init(perHost: Int, total: Int, lookups: Int) {
-            self.perHost = perHost
-            self.total = total
-            self.lookups = lookups
-        }
-    }
-
     /// A position in a queue, which is needed to leave the queue.
     package struct Place: Hashable, Sendable {
         fileprivate let host: Int
@@ -63,7 +51,7 @@ package struct SlotTable<Ticket> {
     /// The maximum number of transfers of one host that can go ahead of all others.
     private static var mostAhead: Int { 2 }
 
-    private let limits: Limits
+    private let limits: (perHost: Int, total: Int, lookups: Int)
     private var hosts: [Host?] = []
     private var freeIndices: [Int] = []
     private var indices: [String: Int] = [:]
@@ -76,8 +64,9 @@ package struct SlotTable<Ticket> {
     private var lookups = 0
     private var lastNumber: UInt64 = 0
 
-    package init(_ limits: Limits) {
-        self.limits = limits
+    /// Creates a table with the numbers of slots of each host, of all slots and of concurrent name lookups.
+    package init(perHost: Int, total: Int, lookups: Int) {
+        limits = (perHost, total, lookups)
     }
 
     package var activeCount: Int { active }
@@ -229,19 +218,6 @@ package struct SlotTable<Ticket> {
         indices[host.name] = nil
         hosts[index] = nil
         freeIndices.append(index)
-    }
-
-    /// Removes and returns all waiting tickets, in no particular order.
-    package mutating func removeAll() -> [Ticket] {
-        var all: [Ticket] = []
-        while let place = ahead.popFirst() {
-            if hosts[place.host]?.tickets[place.number] != nil { hosts[place.host]?.ahead -= 1 }
-        }
-        for index in hosts.indices {
-            all += hosts[index].map { Array($0.tickets.values) } ?? []
-            hosts[index]?.tickets = [:]
-        }
-        return all
     }
 }
 

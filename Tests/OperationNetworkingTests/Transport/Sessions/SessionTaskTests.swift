@@ -28,7 +28,7 @@ private final class FakeHost: TaskHost {
     typealias Carrier = FakeCarrier
 
     var slots: SlotTable<FakeTask>
-    init(slots count: Int = 1) { slots = SlotTable(.init(perHost: count, total: count, lookups: 1)) }
+    init(slots count: Int = 1) { slots = SlotTable(perHost: count, total: count, lookups: 1) }
 
     func line(of request: NetworkRequest) -> (name: String, isNumeric: Bool) { (request.origin.name, true) }
     private(set) var forgotten: [FakeTask] = []

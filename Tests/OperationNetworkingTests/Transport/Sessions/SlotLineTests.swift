@@ -11,7 +11,7 @@ struct SlotLineTests {
 
     /// A table with one slot for one host, which is taken.
     private func table() -> Table {
-        var table = Table(Table.Limits(perHost: 1, total: 1, lookups: 1))
+        var table = Table(perHost: 1, total: 1, lookups: 1)
         _ = table.enter(-1, host: "a", isNumeric: true)
         _ = table.next()
         return table

@@ -10,7 +10,7 @@ struct SlotTableTests {
     private typealias Table = SlotTable<Int>
 
     private func table(perHost: Int = 2, total: Int = 3, lookups: Int = 1) -> Table {
-        Table(Table.Limits(perHost: perHost, total: total, lookups: lookups))
+        Table(perHost: perHost, total: total, lookups: lookups)
     }
 
     private func grants(_ table: inout Table) -> [Int] {
