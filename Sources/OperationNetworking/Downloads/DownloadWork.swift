@@ -17,6 +17,10 @@ package final class DownloadWork {
     private let options: DownloadOptions
     private let files: FileSystem
     private let clock: any OperationClock
+    /// Whether the download was canceled.
+    ///
+    /// The download's queue reads the flag during long work, and once more immediately before it moves the file to its
+    /// destination.
     private let cancellation: OneWayFlag
     /// Whether a response with these headers is the file, so that its body may be written to the destination.
     private let accepts: @Sendable (ResponseHead) -> Bool

@@ -29,7 +29,9 @@ public struct RequestBody: Sendable {
     ///
     /// If a request with this body has no `Content-Encoding` header, OperationKit adds the header with this value.
     public let contentEncoding: String?
-    /// Records whether the bytes of a body that can be sent only once were requested.
+    /// Whether the bytes of a body that can be sent only once were requested.
+    ///
+    /// Before that, no attempt has used them.
     private let use: OneWayFlag?
 
     package init(
