@@ -292,3 +292,101 @@ extension QueueEngine {
         Set(operations.lazy.filter { !($0 is ManagedOperation) }.map { ObjectIdentifier($0) })
     }
 }
+
+/// A reason for which a queue is suspended, independently of other reasons and of the user.
+package final class QueueHold: Sendable {
+    private let engine: QueueEngine
+    private let reason: String
+    /// Whether the hold is active, or has ended for good.
+    ///
+    /// The lock of the engine is not taken while this lock is held.
+    private let phase = Locked(Phase.off)
+
+    private enum Phase { case off, on, ended }
+
+    /// Creates a hold that is not active yet.
+    package init(_ queue: QueueManager, because reason: String) {
+        engine = queue.engine
+        self.reason = reason
+    }
+
+    deinit { end() }
+
+    /// Suspends the queue for this reason, or removes this reason.
+    package func set(_ isHeld: Bool) {
+        let hasChanged = phase.withLock { phase in
+            guard phase != .ended, (phase == .on) != isHeld else { return false }
+            phase = isHeld ? .on : .off
+            return true
+        }
+        if hasChanged { activate() }
+    }
+
+    /// Removes this reason permanently.
+    package func end() {
+        phase.withLock { $0 = .ended }
+        activate()
+    }
+
+    private func activate() {
+        applyLatest({ phase.withLock { $0 } }) { phase in
+            engine.changeSuspension { phase == .on ? $0.hold(self, because: reason) : $0.endHold(self) }
+        }
+    }
+}
+
+extension QueueEngine {
+    func setSuspended(_ isSuspended: Bool, because reason: String?) {
+        changeSuspension { $0.set(isSuspended, because: reason) }
+    }
+
+    /// Ends the suspension of the queue for all reasons.
+    func endSuspension() { changeSuspension { $0.endAll() } }
+
+    fileprivate func changeSuspension(_ change: (inout QueueSuspension) -> Void) {
+        applyAfterReclaiming { state, _ in
+            change(&state.suspension)
+            let isSuspended = state.suspension.isSuspended
+            guard state.machine.isSuspended != isSuspended else { return }
+            state.machine.isSuspended = isSuspended
+            state.machine.journal?.record(.suspension(isSuspended))
+        }
+    }
+}
+
+/// The reasons for the suspension of a queue, which come from the user or from other parts of the program.
+struct QueueSuspension: Sendable {
+    /// A Boolean value that indicates whether the user suspended the queue.
+    private(set) var isAskedFor = false
+    /// The reason that the user gave, or the name of the part of the program that suspended the queue.
+    private var reason: String?
+    private var holds: [ObjectIdentifier: String] = [:]
+    /// A Boolean value that indicates whether only the user can still suspend the queue.
+    private var isOver = false
+
+    var isSuspended: Bool { isAskedFor || !holds.isEmpty }
+
+    /// All reasons for the suspension.
+    var reasons: String? {
+        let parts = (reason.map { [$0] } ?? []) + Set(holds.values).sorted()
+        return parts.isEmpty ? nil : parts.joined(separator: ", ")
+    }
+
+    mutating func set(_ isAskedFor: Bool, because reason: String?) {
+        self.isAskedFor = isAskedFor
+        self.reason = isAskedFor ? reason : nil
+    }
+
+    mutating func hold(_ hold: QueueHold, because reason: String) {
+        if !isOver { holds[ObjectIdentifier(hold)] = reason }
+    }
+
+    mutating func endHold(_ hold: QueueHold) { holds[ObjectIdentifier(hold)] = nil }
+
+    /// Ends the suspension for all reasons, because the queue was shut down and its remaining operations must be able
+    /// to end.
+    mutating func endAll() {
+        self = QueueSuspension()
+        isOver = true
+    }
+}

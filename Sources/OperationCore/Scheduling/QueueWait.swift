@@ -125,67 +125,6 @@ struct WaitList {
     }
 }
 
-/// A reason for which a queue is suspended, independently of other reasons and of the user.
-package final class QueueHold: Sendable {
-    private let engine: QueueEngine
-    private let reason: String
-    /// Whether the hold is active, or has ended for good.
-    ///
-    /// The lock of the engine is not taken while this lock is held.
-    private let phase = Locked(Phase.off)
-
-    private enum Phase { case off, on, ended }
-
-    /// Creates a hold that is not active yet.
-    package init(_ queue: QueueManager, because reason: String) {
-        engine = queue.engine
-        self.reason = reason
-    }
-
-    deinit { end() }
-
-    /// Suspends the queue for this reason, or removes this reason.
-    package func set(_ isHeld: Bool) {
-        let hasChanged = phase.withLock { phase in
-            guard phase != .ended, (phase == .on) != isHeld else { return false }
-            phase = isHeld ? .on : .off
-            return true
-        }
-        if hasChanged { activate() }
-    }
-
-    /// Removes this reason permanently.
-    package func end() {
-        phase.withLock { $0 = .ended }
-        activate()
-    }
-
-    private func activate() {
-        applyLatest({ phase.withLock { $0 } }) { phase in
-            engine.changeSuspension { phase == .on ? $0.hold(self, because: reason) : $0.endHold(self) }
-        }
-    }
-}
-
-extension QueueEngine {
-    func setSuspended(_ isSuspended: Bool, because reason: String?) {
-        changeSuspension { $0.set(isSuspended, because: reason) }
-    }
-
-    /// Ends the suspension of the queue for all reasons.
-    func endSuspension() { changeSuspension { $0.endAll() } }
-
-    fileprivate func changeSuspension(_ change: (inout QueueSuspension) -> Void) {
-        applyAfterReclaiming { state, _ in
-            change(&state.suspension)
-            let isSuspended = state.suspension.isSuspended
-            guard state.machine.isSuspended != isSuspended else { return }
-            state.machine.isSuspended = isSuspended
-            state.machine.journal?.record(.suspension(isSuspended))
-        }
-    }
-}
-
 /// A body whose wait is over and that waits for a slot.
 struct ReturningBody: Sendable {
     /// The way in which the body resumes.
@@ -240,4 +179,59 @@ struct ReturningBodies {
         threads -= removed.count
         return removed
     }
+}
+
+// Callers that wait until a full queue has room for them.
+extension QueueEngine {
+    /// Calls `add` as soon as there is room, and passes whether slots were reserved, which the call uses up.
+    func whenThereIsRoom<Added>(
+        for count: Int, toAdd what: @autoclosure () -> String,
+        _ add: (_ hasReservations: Bool) throws(QueueError) -> Added
+    ) async throws(QueueError) -> Added {
+        var hasReservations = false
+        while true {
+            do throws(QueueError) {
+                return try add(hasReservations)
+            } catch {
+                // Waiting does not help if the operations exceed the capacity.
+                guard error.code == .full, count <= state.withLock({ $0.capacity }) else { throw error }
+            }
+            hasReservations = await QueueWait.run(places: count) { wait in
+                // The wait ends when there is room, which is then reserved for the caller.
+                apply { state, _ in state.roomWaiters.append(wait) }
+            }
+            if Task.isCancelled {
+                // Release even zero slots, so that slots that were collected for this caller go to the next caller.
+                releaseReservations(hasReservations ? count : 0)
+                throw .cancelled(what(), queue: name)
+            }
+        }
+    }
+
+    /// Resumes waiting callers for which there is room, in their order.
+    ///
+    /// If there is less room than the first caller needs, it is collected for that caller. So callers that need less
+    /// cannot keep it waiting forever.
+    func giveRoom(_ state: inout State, _ after: inout After) {
+        while let wait = state.roomWaiters.first() {
+            if !state.isClosed {
+                guard wait.places <= state.capacity else {
+                    state.roomWaiters.popFirst()
+                    after.need().callbacks.append { wait.end(isByEvent: false) }
+                    continue
+                }
+                let free = state.capacity - state.machine.live - state.reserved - state.gathered
+                state.gathered += max(min(free, wait.places - state.gathered), 0)
+                guard state.gathered >= wait.places else { return }
+            }
+            state.roomWaiters.popFirst()
+            state.gathered -= min(state.gathered, wait.places)
+            state.reserved += wait.places
+            after.need().roomWaits.append(wait)
+        }
+        state.gathered = 0
+    }
+
+    /// The number of callers that wait for room, including stored callers whose task was canceled.
+    package var roomWaiterCount: Int { state.withLock { $0.roomWaiters.count } }
 }

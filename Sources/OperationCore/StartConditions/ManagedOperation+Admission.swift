@@ -186,56 +186,6 @@ extension ManagedOperation {
     }
 }
 
-// The steps.
-extension ManagedOperation {
-    private func evaluateConditions(_ ticket: AdmissionTicket) {
-        let (conditions, dependencies) = core.withLock { core in
-            (core.admission?.conditions ?? [], core.node?.upstreamOperations ?? [])
-        }
-        let context = OperationCondition.Context(operation: displayName, dependencies: dependencies)
-        var task: Task<Void, Never>? = Task {
-            for condition in conditions {
-                if Task.isCancelled { return }
-                if case .failed(let reason) = await condition.evaluate(context) {
-                    ticket.operation?.conditionDidFail(condition.name, reason, ticket)
-                    return
-                }
-            }
-            ticket.operation?.admissionDidPass(.conditions, ticket)
-        }
-        core.withLock { core in
-            guard let admission = core.admission, admission.ticket == ticket else { return }
-            guard admission.machine.currentStep == .conditions else { return }
-            admission.evaluation = exchange(&task, with: nil)
-        }
-        // The round was withdrawn in the meantime, or the conditions already have a verdict.
-        task?.cancel()
-    }
-
-    private func conditionDidFail(_ name: String, _ reason: String, _ ticket: AdmissionTicket) {
-        let (isCurrent, old) = core.withLock { core -> (Bool, ReleasedAdmission?) in
-            guard core.admission?.ticket == ticket else { return (false, nil) }
-            let old = core.withdrawOutdatedAdmission()
-            return (old == nil, old)
-        }
-        old?.giveBack()
-        if isCurrent { cancelIfUndecided(because: .conditionFailed(name, reason)) }
-    }
-
-    private func askThrottle(_ rule: ThrottleRule, _ ticket: AdmissionTicket) -> Bool {
-        let (answer, replaced) = rule.registry.ask(ticket, rule)
-        for other in replaced { other.operation?.cancelIfUndecided(because: .replaced(key: rule.key, by: displayName)) }
-        switch answer {
-        case .granted: return true
-        case .waits: return false
-        case .dropped(let end):
-            let now = rule.registry.clock.now
-            cancelIfUndecided(because: .throttled(key: rule.key, until: end, now: now))
-            return false
-        }
-    }
-}
-
 // The implementation of the public members below.
 extension ManagedOperation {
     package final var conditions: [OperationCondition] { core.withLock { $0.admission?.conditions ?? [] } }

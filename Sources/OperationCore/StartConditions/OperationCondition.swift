@@ -131,3 +131,52 @@ extension OperationCondition {
         return .satisfied
     }
 }
+
+extension ManagedOperation {
+    final func evaluateConditions(_ ticket: AdmissionTicket) {
+        let (conditions, dependencies) = core.withLock { core in
+            (core.admission?.conditions ?? [], core.node?.upstreamOperations ?? [])
+        }
+        let context = OperationCondition.Context(operation: displayName, dependencies: dependencies)
+        var task: Task<Void, Never>? = Task {
+            for condition in conditions {
+                if Task.isCancelled { return }
+                if case .failed(let reason) = await condition.evaluate(context) {
+                    ticket.operation?.conditionDidFail(condition.name, reason, ticket)
+                    return
+                }
+            }
+            ticket.operation?.admissionDidPass(.conditions, ticket)
+        }
+        core.withLock { core in
+            guard let admission = core.admission, admission.ticket == ticket else { return }
+            guard admission.machine.currentStep == .conditions else { return }
+            admission.evaluation = exchange(&task, with: nil)
+        }
+        // The round was withdrawn in the meantime, or the conditions already have a verdict.
+        task?.cancel()
+    }
+
+    private func conditionDidFail(_ name: String, _ reason: String, _ ticket: AdmissionTicket) {
+        let (isCurrent, old) = core.withLock { core -> (Bool, ReleasedAdmission?) in
+            guard core.admission?.ticket == ticket else { return (false, nil) }
+            let old = core.withdrawOutdatedAdmission()
+            return (old == nil, old)
+        }
+        old?.giveBack()
+        if isCurrent { cancelIfUndecided(because: .conditionFailed(name, reason)) }
+    }
+}
+
+extension CancellationCause.Code {
+    /// A condition of the operation was not satisfied.
+    public static let conditionFailed = Self("conditionFailed")
+}
+
+extension CancellationCause {
+    fileprivate static func conditionFailed(_ name: String, _ reason: String) -> CancellationCause {
+        CancellationCause(
+            code: .conditionFailed,
+            message: "The operation was canceled because its condition \"\(name)\" failed: \(reason).")
+    }
+}

@@ -320,3 +320,46 @@ package struct ThrottleMachine<Party: Hashable> {
         sweepCount = max(64, 2 * entries.count)
     }
 }
+
+extension ManagedOperation {
+    /// Returns whether the operation may begin now.
+    ///
+    /// If not, the operation waits, or is canceled.
+    final func askThrottle(_ rule: ThrottleRule, _ ticket: AdmissionTicket) -> Bool {
+        let (answer, replaced) = rule.registry.ask(ticket, rule)
+        for other in replaced { other.operation?.cancelIfUndecided(because: .replaced(key: rule.key, by: displayName)) }
+        switch answer {
+        case .granted: return true
+        case .waits: return false
+        case .dropped(let end):
+            let now = rule.registry.clock.now
+            cancelIfUndecided(because: .throttled(key: rule.key, until: end, now: now))
+            return false
+        }
+    }
+}
+
+extension CancellationCause.Code {
+    /// The operation could not begin yet because of its throttle rule, and the rule drops early operations.
+    public static let throttled = Self("throttled")
+    /// Another operation with the same key replaced this operation.
+    public static let replaced = Self("replaced")
+}
+
+extension CancellationCause {
+    fileprivate static func throttled(key: String, until end: OperationInstant?, now: OperationInstant) -> Self {
+        let reason =
+            end.map { "the key may run again at \($0), in \(max(now.duration(to: $0), .zero))" }
+            ?? "the key is running, and must rest after that"
+        return CancellationCause(
+            code: .throttled,
+            message: "The operation was canceled because its key \"\(key)\" may not run yet: \(reason). "
+                + "Create another operation then, or choose .wait.")
+    }
+
+    fileprivate static func replaced(key: String, by name: String) -> CancellationCause {
+        CancellationCause(
+            code: .replaced,
+            message: "The operation was canceled because \(name) replaced it while it waited for its key \"\(key)\".")
+    }
+}

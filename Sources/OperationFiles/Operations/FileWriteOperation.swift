@@ -283,3 +283,95 @@ struct FileOverwriting {
         return .failure(SystemError(ENOENT))
     }
 }
+
+/// An item that is created under a temporary name next to its destination and renamed at the end in one step.
+struct StagedItem {
+    let destination: DestinationFolder
+    /// The entry with the temporary name.
+    let entry: FolderEntry
+    /// The status of the item at the destination, if there is one.
+    let existing: FileStatus?
+
+    /// The settings for the new item.
+    struct Plan {
+        let address: FileAddress
+        let isDirectory: Bool
+        let replaces: Bool
+        let makesFolders: Bool
+        let isDurable: Bool
+        let place: FilePlace
+    }
+
+    /// Calls `build` to create the item and then renames it, and removes everything if an error occurs.
+    static func make(
+        _ plan: Plan, work: FileWork, build: (StagedItem) throws(FileInterruption) -> Void
+    ) throws(FileInterruption) {
+        var attempt = 1
+        while true {
+            let item = try StagedItem(plan, work: work)
+            do throws(FileInterruption) {
+                try build(item)
+                try work.checkCancellation()
+                try item.publish(plan, files: work.files)
+            } catch {
+                item.discard(plan, work: work)
+                // Another operation created the directory, failed and removed it, so nothing can have been built in it.
+                guard plan.makesFolders, attempt < DestinationFolder.attempts, item.destination.isGone else {
+                    throw error
+                }
+                attempt += 1
+                continue
+            }
+            if plan.isDurable { try item.destination.synchronize() }
+            return
+        }
+    }
+
+    private init(_ plan: Plan, work: FileWork) throws(FileInterruption) {
+        destination = try DestinationFolder(
+            of: plan.address, makingFolders: plan.makesFolders, at: plan.place, files: work.files)
+        entry = destination.temporaryEntry()
+        do throws(FileInterruption) {
+            existing = try Self.check(destination.entry, plan, files: work.files)
+        } catch {
+            destination.discard()
+            throw error
+        }
+    }
+
+    /// Detects early the errors that `publish` would detect in the end.
+    private static func check(
+        _ entry: FolderEntry, _ plan: Plan, files: FileSystem
+    ) throws(FileInterruption) -> FileStatus? {
+        let result = files.status(of: entry)
+        if case .failure(SystemError(ENOENT)) = result { return nil }
+        let status = try result.get(at: plan.place)
+        guard plan.replaces else { throw .failed(plan.place.error(for: SystemError(EEXIST))) }
+        guard status.isReplaceable else { throw .failed(plan.place.error(.unsupportedKind)) }
+        switch (status.kind, plan.isDirectory) {
+        case (.directory, false): throw .failed(plan.place.error(for: SystemError(EISDIR)))
+        case (.directory, true):
+            let names = files.openFolder(entry).flatMap { files.names(in: $0) }
+            let isEmpty = try names.get(at: plan.place).isEmpty
+            guard isEmpty else { throw .failed(plan.place.error(for: SystemError(ENOTEMPTY))) }
+        case (_, true): throw .failed(plan.place.error(for: SystemError(ENOTDIR)))
+        case (_, false): break
+        }
+        return status
+    }
+
+    private func publish(_ plan: Plan, files: FileSystem) throws(FileInterruption) {
+        let result =
+            plan.replaces
+            ? files.rename(entry, to: destination.entry)
+            : files.renameExclusively(entry, to: destination.entry, isDirectory: plan.isDirectory)
+        try result.get(at: plan.place)
+    }
+
+    private func discard(_ plan: Plan, work: FileWork) {
+        var remover = TreeRemover(work: work.uncancellable(), root: plan.place, isOwn: true)
+        // The earlier error is the one to report.
+        try? remover.remove(entry)
+        destination.discard()
+    }
+}

@@ -9,7 +9,7 @@ import OperationCore
 ///
 /// To create a realm, create an authenticator and read its ``Authenticator/realm`` property.
 public final class AuthenticationRealm: Sendable {
-    typealias Machine = RefreshMachine<any Sendable, Waiter>
+    typealias Machine = CredentialMachine<any Sendable, Waiter>
 
     struct Closures: Sendable {
         let apply: @Sendable (any Sendable, NetworkRequest) throws -> NetworkRequest

@@ -258,15 +258,10 @@ indirect enum NextStep: Sendable {
 
 /// A writer that copies a body to the cache while the receiver gets it.
 package final class CacheTee: Sendable {
-    private struct State {
-        var window = FlowWindow(bound: 1 << 20)
-        var isOver = false
-    }
-
     private let cache: HTTPCache
     private let resource: String
     private let response: CachedResponse
-    private let state = Locked(State())
+    private let state = Locked((window: FlowWindow(bound: 1 << 20), isOver: false))
     // Sendable: only used on the queue of the cache.
     private nonisolated(unsafe) var writer: Int?
 

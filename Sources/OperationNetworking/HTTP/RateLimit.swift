@@ -225,21 +225,16 @@ extension RateLimit: CustomStringConvertible {
 
 /// The rate limit that a request carries to its exchange, with the token that its operation waited for.
 package final class RatePass: Sendable {
-    private struct State {
-        var token: RateLimit.Token?
-        /// Whether a task was created from the request.
-        ///
-        /// After that, only the exchange of the task may return the token.
-        var isSent = false
-    }
-
     /// The limit, which also applies to each request that follows from this one.
     package let limit: RateLimit
-    private let state: Locked<State>
+    /// The token, and whether a task was created from the request.
+    ///
+    /// After that, only the exchange of the task may return the token.
+    private let state: Locked<(token: RateLimit.Token?, isSent: Bool)>
 
     package init(_ limit: RateLimit, _ token: RateLimit.Token? = nil) {
         self.limit = limit
-        state = Locked(State(token: token))
+        state = Locked((token, false))
     }
 
     /// Records that a task was created from the request.

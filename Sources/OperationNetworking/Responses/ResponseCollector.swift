@@ -126,16 +126,11 @@ struct ReadLimitReached: Error {}
 package final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFileHolder, @unchecked Sendable {
     // Sendable: as its superclass; what the queue shares with the session's thread is behind a lock.
 
-    private struct State {
-        var window = FlowWindow(bound: 1 << 20)
-        var failure: NetworkError?
-    }
-
     let temporaryFile: TemporaryFile?
     private let url: URL
     private let file: OpenFile
     private let queue = DispatchQueue(label: "OperationKit.TemporaryFileCollector", autoreleaseFrequency: .workItem)
-    private let state = Locked(State())
+    private let state = Locked((window: FlowWindow(bound: 1 << 20), failure: NetworkError?.none))
     private var isFinished = false
 
     convenience init(in folder: URL) throws(NetworkError) {

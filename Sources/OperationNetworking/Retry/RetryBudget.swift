@@ -21,12 +21,6 @@ import OperationCore
 /// }
 /// ```
 public final class RetryBudget: Sendable {
-    private struct Books {
-        var allowances: [RequestOrigin: RetryAllowance] = [:]
-        /// The number of origins at which the budget removes the allowances that are no longer needed.
-        var limit = 64
-    }
-
     /// The shared budget of the process, which ``Retry`` uses by default.
     ///
     /// This budget uses the system clock. Tests that run in parallel also share the budget, so use a separate budget
@@ -35,7 +29,8 @@ public final class RetryBudget: Sendable {
 
     private let terms: RetryTerms
     private let clock: any OperationClock
-    private let books = Locked(Books())
+    /// The allowances, and the number of origins at which the budget removes those that are no longer needed.
+    private let books = Locked<(allowances: [RequestOrigin: RetryAllowance], limit: Int)>(([:], 64))
 
     /// Creates a budget from a share for each first attempt and a reserve.
     ///
@@ -92,20 +87,16 @@ public final class RetryBudget: Sendable {
         let now = clock.now
         return books.withLock { books in
             if let known = books.allowances.index(forKey: origin) { return body(&books.allowances.values[known], now) }
-            if books.allowances.count >= books.limit { tidy(&books, now) }
+            // The more origins there are, the less often the budget removes those that were not used recently.
+            if books.allowances.count >= books.limit {
+                books.allowances = books.allowances.filter { _, allowance in
+                    var allowance = allowance
+                    return !allowance.isForgettable(terms, now: now)
+                }
+                books.limit = max(64, books.allowances.count * 2)
+            }
             return body(&books.allowances[origin, default: RetryAllowance(terms, now: now)], now)
         }
-    }
-
-    /// Removes the origins that were not used recently.
-    ///
-    /// The more origins there are, the less often the budget does this.
-    private func tidy(_ books: inout Books, _ now: OperationInstant) {
-        books.allowances = books.allowances.filter { _, allowance in
-            var allowance = allowance
-            return !allowance.isForgettable(terms, now: now)
-        }
-        books.limit = max(64, books.allowances.count * 2)
     }
 }
 

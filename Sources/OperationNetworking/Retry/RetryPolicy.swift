@@ -264,3 +264,99 @@ public struct RetryJitter: Sendable, Hashable {
         }
     }
 }
+
+/// The decisions about the failed attempts of one operation, as a value that receives the time and the random numbers.
+///
+/// The machine does not know the ``RetryBudget`` and does not wait.
+package struct RetryMachine: Sendable {
+    /// The circumstances of a decision.
+    package struct Moment: Sendable {
+        /// The elapsed part of the window, including the time that the user's closure took.
+        let elapsed: Duration
+        /// The time until the operation's deadline or the end of its timeout, or `nil` without either.
+        let left: Duration?
+        /// A random number from 0 to 1.
+        let chance: Double
+
+        /// Creates the circumstances, and limits the random number to the range from 0 to 1.
+        package init(elapsed: Duration, left: Duration? = nil, chance: Double) {
+            self.elapsed = elapsed
+            self.left = left
+            self.chance = chance >= 0 ? min(chance, 1) : 0
+        }
+    }
+
+    /// The result of a decision.
+    package struct Evaluation: Sendable, Equatable {
+        /// The pause before the next attempt, or `nil` if there is none.
+        package let pause: Duration?
+        package let reason: RetryReason
+        /// The rule that matches the failure, if there is one.
+        package let rule: RetryRule?
+    }
+
+    private var uses: [RetryRule: Int] = [:]
+    private var lastPause: Duration?
+
+    package init() {}
+
+    /// Decides about a failed attempt, without its budget.
+    package func evaluate(
+        _ attempt: FailedAttempt, _ answer: RetryAnswer, of retry: Retry, _ moment: Moment
+    ) -> Evaluation {
+        let rule = retry.policy.rule(for: attempt.error)
+        func stop(_ reason: RetryReason) -> Evaluation { Evaluation(pause: nil, reason: reason, rule: rule) }
+        guard !attempt.error.isFinal else { return stop(.notWorthwhile) }
+        switch answer.kind {
+        case .fail: return stop(.userSaidSo)
+        case .asPolicySays:
+            if let reason = retry.policy.objection(to: attempt, rule, uses: uses) { return stop(reason) }
+        case .again: break
+        }
+        guard attempt.countedNumber < max(retry.policy.maximumAttempts, 1) else { return stop(.attemptsUsedUp) }
+        let (pause, reason) = pause(attempt, answer, rule, retry, moment)
+        guard let pause else { return stop(reason) }
+        // Check the body last, because its error replaces the failure.
+        guard attempt.request?.body.canBeSentNow != false else { return stop(.bodyNotRepeatable) }
+        return Evaluation(pause: pause, reason: reason, rule: rule)
+    }
+
+    /// Returns the pause before the next attempt, or `nil` if no other attempt is possible, and the reason.
+    private func pause(
+        _ attempt: FailedAttempt, _ answer: RetryAnswer, _ rule: RetryRule?, _ retry: Retry, _ moment: Moment
+    ) -> (pause: Duration?, reason: RetryReason) {
+        var (least, extra): (Duration, Duration)
+        if case .again(let wanted?) = answer.kind {
+            // A closure that returns a pause knows the pause that the server asks for.
+            (least, extra) = (max(wanted, .zero).clamped, .zero)
+        } else {
+            let asked = attempt.error.retryAfter.map { max($0, .zero).clamped }
+            if let asked, asked > retry.policy.longestRetryAfter { return (nil, .askedToWaitTooLong) }
+            let backoff = rule?.isThrottling == true ? retry.throttledBackoff : retry.backoff
+            least = backoff.pause(after: attempt.countedNumber, previous: lastPause, chance: moment.chance)
+            // Never start earlier than the server allows, and do not start all operations at that moment.
+            if let asked { least = max(least, asked) }
+            extra = asked.map { $0 / 10 * moment.chance } ?? .zero
+        }
+        if let window = retry.policy.window {
+            let room = window - moment.elapsed
+            guard least <= room else { return (nil, .windowOver) }
+            extra = min(extra, room - least)
+        }
+        if let left = moment.left {
+            let room = left - Self.leastTime
+            guard least <= room else { return (nil, .deadlineTooNear) }
+            extra = min(extra, room - least)
+        }
+        return (least + extra, answer.kind == .asPolicySays ? .mayPass : .userSaidSo)
+    }
+
+    /// An attempt with less time before the deadline is not worth its request.
+    private static let leastTime = Duration.seconds(1)
+
+    /// Records the decision about a failed attempt.
+    package mutating func record(_ evaluation: Evaluation) {
+        if let rule = evaluation.rule, evaluation.pause != nil { uses[rule, default: 0] += 1 }
+        lastPause = evaluation.pause
+    }
+}

@@ -11,7 +11,7 @@ import OperationTestKit
 /// participant, for example a network that comes and goes, add its state to the world and its events to
 /// `possibilities`.
 struct AttemptWorld {
-    typealias Realm = RefreshMachine<Int, Int>
+    typealias Realm = CredentialMachine<Int, Int>
 
     struct Actor {
         var machine = AttemptMachine()

@@ -8,7 +8,7 @@ import OperationNetworking
 ///
 /// Each event returns its result as text.
 final class RefreshPlay {
-    typealias Machine = RefreshMachine<String, UInt64>
+    typealias Machine = CredentialMachine<String, UInt64>
 
     var machine: Machine
     var now = OperationInstant(offset: .seconds(1_000))

@@ -6,7 +6,7 @@ import OperationNetworking
 import Testing
 
 @Suite("State machine of an authentication realm")
-struct RefreshMachineTests {
+struct CredentialMachineTests {
     typealias Play = RefreshPlay
 
     @Test func `each event in each state gives the result in the table`() {

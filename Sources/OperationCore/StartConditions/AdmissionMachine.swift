@@ -343,36 +343,3 @@ extension ManagedOperation {
         }
     }
 }
-
-extension CancellationCause.Code {
-    /// A condition of the operation was not satisfied.
-    public static let conditionFailed = Self("conditionFailed")
-    /// The operation could not begin yet because of its throttle rule, and the rule drops early operations.
-    public static let throttled = Self("throttled")
-    /// Another operation with the same key replaced this operation.
-    public static let replaced = Self("replaced")
-}
-
-extension CancellationCause {
-    static func conditionFailed(_ name: String, _ reason: String) -> CancellationCause {
-        CancellationCause(
-            code: .conditionFailed,
-            message: "The operation was canceled because its condition \"\(name)\" failed: \(reason).")
-    }
-
-    static func throttled(key: String, until end: OperationInstant?, now: OperationInstant) -> CancellationCause {
-        let reason =
-            end.map { "the key may run again at \($0), in \(max(now.duration(to: $0), .zero))" }
-            ?? "the key is running, and must rest after that"
-        return CancellationCause(
-            code: .throttled,
-            message: "The operation was canceled because its key \"\(key)\" may not run yet: \(reason). "
-                + "Create another operation then, or choose .wait.")
-    }
-
-    static func replaced(key: String, by name: String) -> CancellationCause {
-        CancellationCause(
-            code: .replaced,
-            message: "The operation was canceled because \(name) replaced it while it waited for its key \"\(key)\".")
-    }
-}

@@ -3,6 +3,113 @@
 
 import Foundation
 
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// Decodes a body according to the result type, for endpoints and for operations without an evaluator.
+enum DecodedBody {
+    /// Returns data without changes, text in its character set, and every other type decoded from JSON.
+    ///
+    /// An optional is `nil` if there is no body.
+    static func read<Result: Decodable>(
+        _ data: Data, _ contentType: @autoclosure () -> String?, _ makeDecoder: () -> JSONDecoder
+    ) throws -> Result {
+        if data.isEmpty, let optional = Result.self as? any ExpressibleByNilLiteral.Type,
+            let nothing = optional.init(nilLiteral: ()) as? Result
+        {
+            return nothing
+        }
+        if let data = data as? Result { return data }
+        if Result.self == String.self || Result.self == String?.self,
+            let text = try ResponseText.text(data, contentType()) as? Result
+        {
+            return text
+        }
+        if let nothing = NoContent() as? Result { return nothing }
+        guard !data.isEmpty else {
+            throw NetworkError(
+                code: .emptyResponse, phase: .evaluating,
+                message: "The server sent no body. Use NoContent or an optional as the result, or set emptyResult.")
+        }
+        return try makeDecoder().decode(Result.self, from: data)
+    }
+
+    /// Returns the same for a type that is only known at run time.
+    static func read<Model: Decodable, Result>(
+        _ type: Model.Type, as result: Result.Type, _ data: Data, _ head: ResponseHead,
+        _ makeDecoder: () -> JSONDecoder
+    ) throws -> Result? {
+        let model: Model = try read(data, head.contentType, makeDecoder)
+        return model as? Result
+    }
+}
+
+/// A result type for requests whose responses have no relevant content.
+public struct NoContent: Codable, Sendable, Hashable {
+    /// Creates a value that represents a response without relevant content.
+    public init() {}
+
+    /// Creates a value without reading data from the decoder.
+    public init(from decoder: any Decoder) {}
+
+    /// Encodes an empty object into the encoder.
+    public func encode(to encoder: any Encoder) throws {
+        _ = encoder.container(keyedBy: Key.self)
+    }
+
+    private enum Key: CodingKey {}
+}
+
+/// The text of a body, decoded with the character set of its content type.
+enum ResponseText {
+    private static let encodings: [String: String.Encoding] = [
+        "utf-8": .utf8, "utf8": .utf8, "us-ascii": .ascii, "ascii": .ascii, "iso-8859-1": .isoLatin1,
+        "latin1": .isoLatin1, "iso-8859-2": .isoLatin2, "windows-1252": .windowsCP1252, "cp1252": .windowsCP1252,
+        "windows-1250": .windowsCP1250, "windows-1251": .windowsCP1251, "utf-16": .utf16,
+        "utf-16le": .utf16LittleEndian, "utf-16be": .utf16BigEndian, "utf-32": .utf32,
+    ]
+
+    /// Returns the text, decoded as UTF-8 if no character set is named.
+    ///
+    /// A UTF-8 byte order mark is left out.
+    static func text(_ data: Data, _ contentType: String?) throws(NetworkError) -> String {
+        let name = contentType.flatMap(charset)
+        guard let encoding = name.map({ encodings[$0] }) ?? .utf8 else {
+            throw refusal("The text is in the character set \(name?.prefix(40) ?? ""), which is not supported.")
+        }
+        let bytes = encoding == .utf8 && data.starts(with: [0xEF, 0xBB, 0xBF]) ? data.dropFirst(3) : data
+        guard let text = String(bytes: bytes, encoding: encoding) else {
+            throw refusal("The body is not valid text in the character set \(name ?? "utf-8").")
+        }
+        return text
+    }
+
+    private static func charset(_ contentType: String) -> String? {
+        for parameter in contentType.split(separator: ";").dropFirst() {
+            let parts = parameter.split(separator: "=", maxSplits: 1).map { String($0).trimmedBlanks }
+            guard parts.count == 2, parts[0].lowercased() == "charset" else { continue }
+            return parts[1].trimmingCharacters(in: ["\""]).lowercased()
+        }
+        return nil
+    }
+
+    private static func refusal(_ message: String) -> NetworkError {
+        NetworkError(
+            code: .undecodableResult, phase: .evaluating,
+            message: "\(message) Use Data as the result, and decode the text yourself.")
+    }
+}
+
+extension HTTPURLResponse {
+    var contentType: String? { value(forHTTPHeaderField: "Content-Type") }
+}
+
+extension ResponseHead {
+    /// The content type of the body as Foundation returns it, with several headers of that name joined by commas.
+    var contentType: String { headers.values("Content-Type").joined(separator: ", ") }
+}
+
 #if canImport(ImageIO)
     import CoreGraphics
     import ImageIO

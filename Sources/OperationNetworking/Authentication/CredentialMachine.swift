@@ -17,7 +17,7 @@ import OperationCore
 ///   └─────────────────│───┴────────────────────────────────────────────────┤
 ///                     └──── set ──── failed(for that version) ◀── failed ──┘
 /// ```
-package struct RefreshMachine<Credential: Sendable, Waiter: Sendable> {
+package struct CredentialMachine<Credential: Sendable, Waiter: Sendable> {
     /// The decision about a request that needs a credential, or whose credential was rejected.
     package enum Answer: Sendable {
         case give(Credential, version: Int)
@@ -106,7 +106,7 @@ package struct RefreshMachine<Credential: Sendable, Waiter: Sendable> {
 }
 
 // Calls of the operations.
-extension RefreshMachine {
+extension CredentialMachine {
     /// Returns the credential if it can be used now without further actions.
     package func current(now: OperationInstant) -> (credential: Credential, version: Int)? {
         guard case .valid(let credential, let staleAt, _) = state, staleAt.map({ now < $0 }) ?? true else { return nil }
@@ -234,7 +234,7 @@ extension RefreshMachine {
 }
 
 // Events of a refresh.
-extension RefreshMachine {
+extension CredentialMachine {
     /// Records the credential of a refresh, and returns false if the credential is no longer needed.
     package mutating func refreshed(
         _ refresh: Int, _ credential: Credential, lifetime: Duration?, now: OperationInstant
@@ -330,7 +330,7 @@ extension RefreshMachine {
     }
 }
 
-extension RefreshMachine {
+extension CredentialMachine {
     package struct Limits: Sendable {
         /// The time before the expiration of a credential at which it is no longer used.
         package var leeway = Duration.seconds(60)

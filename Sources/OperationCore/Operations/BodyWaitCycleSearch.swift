@@ -25,17 +25,11 @@ struct WaitCycleSearch {
         var canEnd = false
     }
 
-    /// A set of operations, one of which must end before `user` can end.
-    private struct Need {
-        let user: Int
-        let others: [Int]
-        var isMet = false
-    }
-
     private let bodies: [ObjectIdentifier: ManagedOperation]
     private var nodes: [Node] = []
     private var numbers: [ObjectIdentifier: Int] = [:]
-    private var needs: [Need] = []
+    /// Sets of operations, one of which must end before `user` can end.
+    private var needs: [(user: Int, others: [Int], isMet: Bool)] = []
 
     /// Returns the cycle that a wait of these bodies for an operation completes, or `nil` if there is none.
     static func cycle(
@@ -99,7 +93,7 @@ struct WaitCycleSearch {
                 }
                 nodes[position].needs.append(needs.count)
                 nodes[position].unmet += 1
-                needs.append(Need(user: position, others: numbers))
+                needs.append((position, numbers, false))
             }
         }
         guard reachesBody else { return nil }
