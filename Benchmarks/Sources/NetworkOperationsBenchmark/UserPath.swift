@@ -79,8 +79,8 @@ enum UserPath: String, CaseIterable {
         switch self {
         case .task: 107
         case .runClosure: 134
-        case .run: 122
-        case .policies: 127
+        case .run: 121
+        case .policies: 126
         default: nil
         }
     }

@@ -68,14 +68,15 @@ package struct BodyWait {
         for body in bodies {
             body.operation.core.withLock { if !$0.machine.isFinished { $0.need().bodyWaits.append(note) } }
         }
-        firstCycle = WaitCycleSearch.cycle(from: note.operation, to: bodies, visiting: WaitCycleSearch.fewOperations)
+        firstCycle = BodyWaitCycleSearch.cycle(
+            from: note.operation, to: bodies, visiting: BodyWaitCycleSearch.fewOperations)
         looks = firstCycle == nil ? BodyWaitLooks(bodies, note.operation) : nil
     }
 
     /// Creates the wait of a canceled task if it cannot end, because it is for the body's own operation or a group
     /// around it.
     private init?(ofCanceled body: WaitingBody, _ note: NotedWait) {
-        guard let cycle = WaitCycleSearch.cycle(from: note.operation, to: [body], visiting: 0) else { return nil }
+        guard let cycle = BodyWaitCycleSearch.cycle(from: note.operation, to: [body], visiting: 0) else { return nil }
         (firstCycle, bodies, looks) = (cycle, [], nil)
         self.note = note
     }
@@ -195,8 +196,8 @@ private final class BodyWaitLooks: Sendable {
     ) {
         let timer = operation.clock.schedule(after: pause) { [weak self] in
             guard let self, !state.withLock({ $0.isOver }) else { return }
-            let most = WaitCycleSearch.manyOperations
-            guard let cycle = WaitCycleSearch.cycle(from: operation, to: bodies, visiting: most) else {
+            let most = BodyWaitCycleSearch.manyOperations
+            guard let cycle = BodyWaitCycleSearch.cycle(from: operation, to: bodies, visiting: most) else {
                 return look(number + 1, after: min(pause * 2, Self.longestPause), whenFound: whenFound)
             }
             let isWanted = state.withLock { state in

@@ -6,7 +6,7 @@
 /// The search collects the operations that must end first. An operation can end if nothing else must end first. If one
 /// of several operations is enough, such as any holder of a category, an operation can end if one of them can. The
 /// operations that are left wait, directly or through others, for each other or for the bodies.
-struct WaitCycleSearch {
+struct BodyWaitCycleSearch {
     /// The number of operations that a search visits when a wait begins.
     static let fewOperations = 64
     /// The number of operations that a search visits when a wait has lasted for some time.
@@ -35,7 +35,7 @@ struct WaitCycleSearch {
     static func cycle(
         from first: ManagedOperation, to bodies: [WaitingBody], visiting most: Int
     ) -> [ManagedOperation]? {
-        var search = WaitCycleSearch(bodies)
+        var search = BodyWaitCycleSearch(bodies)
         if let body = search.bodies[ObjectIdentifier(first)] { return closed([first], by: body) }
         _ = search.number(of: first)
         return search.way(visiting: most).flatMap { way in
@@ -45,7 +45,7 @@ struct WaitCycleSearch {
 
     /// Returns the cycle in which an operation waits that has not begun, or `nil` if there is none.
     static func cycle(of operation: ManagedOperation) -> [ManagedOperation]? {
-        var search = WaitCycleSearch([WaitingBody(operation: operation, mayOutlive: false)])
+        var search = BodyWaitCycleSearch([WaitingBody(operation: operation, mayOutlive: false)])
         // This node represents the waiting operation. If another operation needs it, that is a separate node.
         search.nodes.append(Node(operation: operation))
         return search.way(visiting: fewOperations).map { closed($0.dropFirst().map(\.operation), by: operation) }

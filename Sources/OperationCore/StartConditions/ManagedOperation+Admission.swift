@@ -181,7 +181,7 @@ extension ManagedOperation {
     ///
     /// A group that contains the child is such a holder.
     private func cancelIfHeldAround() {
-        guard core.withLock({ $0.parent != nil }), let cycle = WaitCycleSearch.cycle(of: self) else { return }
+        guard core.withLock({ $0.parent != nil }), let cycle = BodyWaitCycleSearch.cycle(of: self) else { return }
         cancelIfUndecided(because: .waitsForItself(cycle.map(\.displayName)))
     }
 }
