@@ -9,6 +9,8 @@
 struct EntryTable {
     private var entries: [QueueMachine.Entry] = []
     private var freeSlots: [QueueMachine.Slot] = []
+    /// Free slots in the second half of the table, which are reused last, so that the end of the table becomes free.
+    private var freeEndSlots: [QueueMachine.Slot] = []
     /// The generation of a new slot, with which no key or ticket of a released slot can match.
     private var firstGeneration: UInt32 = 0
     private var firstStamp: UInt32 = 0
@@ -19,7 +21,7 @@ struct EntryTable {
 
     /// Returns a slot for a new entry.
     mutating func insert() -> QueueMachine.Slot {
-        if let free = freeSlots.popLast() { return free }
+        if let free = freeSlots.popLast() ?? freeEndSlots.popLast() { return free }
         var entry = QueueMachine.Entry()
         entry.generation = firstGeneration
         entry.stamp = firstStamp
@@ -31,10 +33,12 @@ struct EntryTable {
     mutating func free(_ slot: QueueMachine.Slot) {
         self[Int(slot)].stage = .free
         self[Int(slot)].generation &+= 1
-        freeSlots.append(slot)
+        if Int(slot) < entries.count / 2 { freeSlots.append(slot) } else { freeEndSlots.append(slot) }
         removalsUntilTrim -= 1
-        if removalsUntilTrim <= 0 || freeSlots.count == entries.count && entries.count > least { trim() }
+        if removalsUntilTrim <= 0 || freeCount == entries.count && entries.count > least { trim() }
     }
+
+    private var freeCount: Int { freeSlots.count + freeEndSlots.count }
 
     /// Returns whether the slot exists and still contains the entry of the key.
     func has(_ key: QueueMachine.Key) -> Bool {
@@ -51,8 +55,8 @@ struct EntryTable {
     /// The method visits all slots, so many entries must end before the next check.
     private mutating func trim() {
         let enough = entries.count * 3 / 4
-        guard entries.count > least, freeSlots.count > enough else {
-            removalsUntilTrim = Swift.max(enough - freeSlots.count, least)
+        guard entries.count > least, freeCount > enough else {
+            removalsUntilTrim = Swift.max(enough - freeCount, least)
             return
         }
         defer { removalsUntilTrim = Swift.max(entries.count / 2, least) }
@@ -66,6 +70,7 @@ struct EntryTable {
         entries = Array(entries[..<count])
         // The first slots are reused first, so that the end becomes free.
         freeSlots = entries.indices.reversed().filter { entries[$0].stage == .free }.map { QueueMachine.Slot($0) }
+        freeEndSlots = []
     }
 }
 
