@@ -136,8 +136,8 @@ struct PipelineSource: Sendable {
     let count: Int
     /// The reader of the elements, if they come from an asynchronous sequence.
     let reader: (any SourceReader)?
-    /// Passes an element to the first stage, if that has room and there is an element, and then returns `child`.
-    let feed: @Sendable () -> GroupMachine.Pull
+    /// Passes an element to the first stage, if that has room and there is an element.
+    let feed: @Sendable () -> PipelineFeed
     let release: @Sendable () -> Void
 
     init<Feed>(
@@ -150,18 +150,16 @@ struct PipelineSource: Sendable {
     }
 }
 
+/// The result of an attempt to feed the first stage.
+enum PipelineFeed { case fed, notNow, noMore }
+
 /// The elements that have not entered the first stage.
 final class PipelineElements<Feed: ElementFeed>: Sendable where Feed.Element: Sendable {
-    private struct State {
-        var rest: Feed?
-        var count = 0
-    }
+    private let state: Locked<(rest: Feed?, count: Int)>
 
-    private let state: Locked<State>
+    init(_ feed: Feed) { state = Locked((feed, 0)) }
 
-    init(_ feed: Feed) { state = Locked(State(rest: feed)) }
-
-    func feed(_ next: any PipelineSink<Feed.Element>) -> GroupMachine.Pull {
+    func feed(_ next: any PipelineSink<Feed.Element>) -> PipelineFeed {
         guard next.room > 0 else { return .notNow }
         // The iterator may be user code, so it is removed from the state and used without holding the lock.
         let (feed, index) = state.withLock { Unchecked((exchange(&$0.rest, with: nil), $0.count)) }.value
@@ -178,7 +176,7 @@ final class PipelineElements<Feed: ElementFeed>: Sendable where Feed.Element: Se
             state.count += 1
         }
         next.put(element, index: index)
-        return .child
+        return .fed
     }
 
     func release() {
@@ -270,14 +268,9 @@ final class PipelineResults<Value: Sendable>: PipelineSink {
 ///
 /// The later stages are checked first, so that elements in progress are completed before others begin.
 final class PipelineFlow: GroupSource {
-    private struct State {
-        /// The stage and the element of each tag, including tags that are free.
-        var tags: [(stage: Int, index: Int)] = []
-        var freeTags: [Int32] = []
-    }
-
     private let source: PipelineSource
-    private let state = Locked(State())
+    /// The stage and the element of each tag, including tags that are free, and the free tags.
+    private let state = Locked<(tags: [(stage: Int, index: Int)], freeTags: [Int32])>(([], []))
 
     init(_ source: PipelineSource) { self.source = source }
 
@@ -291,7 +284,7 @@ final class PipelineFlow: GroupSource {
                 return .child(child, tag: tag(number, index))
             }
             switch source.feed() {
-            case .child: continue
+            case .fed: continue
             case .notNow: return .notNow
             case .noMore: return isIdle ? .noMore : .notNow
             }

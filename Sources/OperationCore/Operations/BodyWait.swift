@@ -191,14 +191,16 @@ private final class BodyWaitLooks: Sendable {
 
     /// Searches for a cycle after a pause, and then repeatedly after longer pauses.
     func look(
-        _ number: Int = 1, after pause: Duration = .seconds(1),
+        _ number: Int = 1, after pause: Duration = .seconds(1), on clock: (any OperationClock)? = nil,
         whenFound: @escaping @Sendable ([ManagedOperation]) -> Void
     ) {
-        let timer = operation.clock.schedule(after: pause) { [weak self] in
+        // An operation that has ended may have another clock.
+        let clock = clock ?? operation.clock
+        let timer = clock.schedule(after: pause) { [weak self] in
             guard let self, !state.withLock({ $0.isOver }) else { return }
             let most = BodyWaitCycleSearch.manyOperations
             guard let cycle = BodyWaitCycleSearch.cycle(from: operation, to: bodies, visiting: most) else {
-                return look(number + 1, after: min(pause * 2, Self.longestPause), whenFound: whenFound)
+                return look(number + 1, after: min(pause * 2, Self.longestPause), on: clock, whenFound: whenFound)
             }
             let isWanted = state.withLock { state in
                 if !state.isOver { state.cycle = cycle }
@@ -327,13 +329,8 @@ package final class BlockingWaiter: Sendable {
 /// waits for the main thread, neither would ever continue. So the closure is stored where both can find it, and
 /// whichever comes first runs it.
 package enum MainThreadRelay {
-    private struct State {
-        var jobs = Fifo<@Sendable () -> Void>()
-        /// The nested waits of the main thread.
-        var waiters: [BlockingWaiter] = []
-    }
-
-    private static let state = Locked(State())
+    /// The closures, and the nested waits of the main thread.
+    private static let state = Locked<(jobs: Fifo<@Sendable () -> Void>, waiters: [BlockingWaiter])>((Fifo(), []))
 
     private static let mark: DispatchSpecificKey<Void> = {
         let mark = DispatchSpecificKey<Void>()

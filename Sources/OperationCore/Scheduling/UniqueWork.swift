@@ -146,6 +146,7 @@ extension ManagedOperation {
         core.withLock { $0.host == nil && !$0.isStartUnderWay && !$0.machine.isFinished }
     }
 
+    /// Whether the operation has an outcome.
     package final var hasOutcome: Bool { core.withLock { $0.machine.ending != nil } }
 }
 

@@ -262,7 +262,7 @@ package final class WeakReference<Object: AnyObject & Sendable>: Sendable {
     }
 }
 
-/// A value in an object of its own, for a large or generic value that most owners do not have.
+/// An immutable value in an object of its own.
 @usableFromInline
 package final class Box<Value>: @unchecked Sendable {
     // Sendable: the value never changes, and its users pass only values that may be shared.
@@ -298,7 +298,9 @@ package struct Boxed<Value: Sendable>: Sendable {
     }
 }
 
-/// A large value that copies of its owner share until one of them changes it, so that a copy counts one reference.
+/// A wrapper that keeps a large value in an object.
+///
+/// Copies of the wrapper share the object until one copy changes the value, so a copy retains only one object.
 @propertyWrapper @usableFromInline
 package struct CopyOnWrite<Value: Sendable>: Sendable {
     @usableFromInline final class Storage: @unchecked Sendable {

@@ -106,7 +106,7 @@ final class OfflineAgent: AttemptPolicy, @unchecked Sendable {
         let (waiting, order) = (policy.waiting, NotificationOrder())
         // A failure caused by a missing network says nothing about the credential.
         let endOutage = (owner.networkAttempts.policies?.credential as? CredentialAgent)?.outage()
-        // The gate keeps this object alive until the wait ends.
+        // The gate keeps this object alive until the wait ends or the operation leaves the gate.
         let ticket = waiting.enter(atMost: left) { [self, weak owner] end, duration in
             // A suspended operation does not run out of time. When it resumes, it checks the network and waits again if
             // necessary.

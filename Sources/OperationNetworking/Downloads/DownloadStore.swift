@@ -362,7 +362,7 @@ struct DownloadNames {
     /// Creates names that the next download to the same destination finds again.
     init(identity: String) {
         // The names do not contain the destination's name, which may already have the maximum length.
-        let key = Hexadecimal.sha256(identity.utf8, prefix: 16)
+        let key = Hexadecimal.sha256(identity.utf8, byteCount: 16)
         part = ".operationkit-\(key).part"
         metadata = ".operationkit-\(key).metadata"
     }

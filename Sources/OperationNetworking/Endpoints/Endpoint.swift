@@ -92,7 +92,6 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
         set { values.emptyResult = newValue }
     }
 
-    /// The values of the properties.
     private struct Values {
         var method: String
         var path: String
@@ -108,7 +107,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
         var emptyResult: (@Sendable () -> ResultType)?
     }
 
-    // Each operation has a copy of its endpoint.
+    // Each operation has a copy of its endpoint, so a copy must cost little.
     @CopyOnWrite private var values: Values
 
     /// Whether it is certain that the body, if there is one, is in memory, so that no code of the user creates it.
@@ -147,8 +146,9 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     public func adding(_ fields: HeaderFields) -> Self {
         guard !fields.isEmpty else { return self }
         var endpoint = self
-        for field in fields { endpoint.headers[field.name] = nil }
-        endpoint.headers = HeaderFields(Array(endpoint.headers) + Array(fields))
+        var own = headers
+        for field in fields { own[field.name] = nil }
+        endpoint.headers = HeaderFields(Array(own) + Array(fields))
         return endpoint
     }
 

@@ -190,7 +190,6 @@ public struct NetworkBase: Sendable {
         set { values.callbackQueue = newValue }
     }
 
-    /// The values of the properties.
     fileprivate struct Values {
         var url: URL {
             didSet { home = Self.home(of: url) }
@@ -231,7 +230,7 @@ public struct NetworkBase: Sendable {
         }
     }
 
-    // Each operation has a copy of its base.
+    // Each operation has a copy of its base, so a copy must cost little.
     @CopyOnWrite fileprivate var values: Values
 
     /// Creates a base with the URL of a service and the default settings.

@@ -193,7 +193,7 @@ package struct Hop: Sendable {
     package var headers: HeaderFields
     /// The user's own request, which needs no new checks while it is unchanged.
     private let original: NetworkRequest?
-    /// The address, unless it is that of the original, whose URL then needs no parser.
+    /// The address, or `nil` if it is the address of `original` and that URL needs no parser.
     @Boxed private var otherAddress: WebAddress?
     // The following two values are nil if they are those of the original.
     @Boxed private var otherBody: RequestBody?

@@ -253,7 +253,7 @@ extension NetworkRequest {
     package var ratePass: RatePass? { companion.flatMap { $0 as? RatePass } }
 
     /// Returns the same request with a rate limit.
-    package func with(_ pass: RatePass) -> NetworkRequest { with { $0.companion = .init(object: pass) } }
+    package func with(_ pass: RatePass) -> NetworkRequest { with(companion: pass) }
 }
 
 /// The requests that wait for the tokens of one bucket, as a value that receives the time and has no clock.

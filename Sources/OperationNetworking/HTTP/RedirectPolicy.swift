@@ -215,13 +215,14 @@ package struct RedirectMachine: Sendable {
     }
 
     private func next(after hop: Hop, status: Int, location: String) throws(RedirectFailure) -> Hop {
+        let address = hop.address
         var next: Hop
         do {
-            next = hop.moved(to: try WebAddress(location, foundAt: hop.address))
+            next = hop.moved(to: try WebAddress(location, foundAt: address))
         } catch {
             throw .badAddress(error)
         }
-        let isDowngrade = hop.address.origin.isSecure && !next.address.origin.isSecure
+        let isDowngrade = address.origin.isSecure && !next.address.origin.isSecure
         guard policy.allowsDowngrade || !isDowngrade else { throw .downgrade }
         next.method = Self.method(after: hop.method, status: status)
         if next.method != hop.method {
@@ -229,7 +230,7 @@ package struct RedirectMachine: Sendable {
             for name in Self.bodyHeaders { next.headers.remove(name) }
         }
         guard next.body.canBeSentAgain else { throw .bodyCannotBeSentAgain }
-        if next.address.origin != hop.address.origin {
+        if next.address.origin != address.origin {
             next.headers = next.headers.withoutSecrets(named: policy.secretHeaders)
         }
         return next

@@ -58,9 +58,9 @@ package enum Hexadecimal {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Returns the digits of the SHA-256 checksum of bytes, or their beginning.
-    package static func sha256(_ bytes: some Sequence<UInt8>, prefix: Int = 32) -> String {
-        lower(SHA256.checksum(of: bytes, startingWith: SHA256()).prefix(prefix))
+    /// Returns the digits of the SHA-256 checksum of bytes, or of the first `byteCount` bytes of the checksum.
+    package static func sha256(_ bytes: some Sequence<UInt8>, byteCount: Int = 32) -> String {
+        lower(SHA256.checksum(of: bytes, startingWith: SHA256()).prefix(byteCount))
     }
 
     /// Returns the bytes of a string with its percent escapes decoded.

@@ -113,8 +113,12 @@ public struct NetworkRequest: Sendable {
     /// An object that a higher layer attached to the request.
     var companion: (any AnyObject & Sendable)? { content.options.companion?.object }
 
-    /// Returns the same request with changed options, which must be valid.
-    func with(_ change: (inout TransferOptions) -> Void) -> NetworkRequest {
+    /// Returns the same request with an object of a higher layer.
+    func with(companion: any AnyObject & Sendable) -> NetworkRequest {
+        with { $0.companion = TransferOptions.Companion(object: companion) }
+    }
+
+    private func with(_ change: (inout TransferOptions) -> Void) -> NetworkRequest {
         var options = options
         change(&options)
         return NetworkRequest(self, checkedOptions: options)

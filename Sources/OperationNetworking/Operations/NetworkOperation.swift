@@ -91,7 +91,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// Operations without a service do not need to take the lock.
     let hasService = Atomic(false)
-    /// 1 for the package's own classes, 0 for others, and -1 until this was needed.
+    /// Whether the class is one of the package's own classes (1 or 0), or -1 before the first comparison.
     private let ownClass = Atomic<Int8>(-1)
 
     init(
@@ -643,7 +643,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         ownClass.store(isOwn ? 1 : 0, ordering: .relaxed)
         return isOwn
     }
-    /// The same, found by a comparison of types, which takes long in a generic class.
+    /// Compares the operation's class with the package's own classes.
+    ///
+    /// The comparison is slow in a generic class, so ``hasNoOverrides`` keeps the result.
     package var isOfOwnClass: Bool { false }
     /// Whether the package itself decodes the result.
     package var decodesByItself: Bool { false }

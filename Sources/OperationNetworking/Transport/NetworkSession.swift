@@ -217,7 +217,7 @@ public struct TransferMetrics: Sendable, Hashable {
         get { endedTime.duration }
         set { endedTime.duration = newValue }
     }
-    /// The total duration for which the task was paused by `suspend()` or `hold()`.
+    /// The total duration for which the task was paused by `suspend()` or `hold()`, in whole nanoseconds.
     public var paused: Duration {
         get { .nanoseconds(pausedNanoseconds) }
         set { pausedNanoseconds = newValue.saturatedNanoseconds }
@@ -250,7 +250,7 @@ public struct TransferMetrics: Sendable, Hashable {
 }
 
 /// A time in eight bytes, because each operation contains the memory for its metrics.
-private struct CompactTime: Sendable, Hashable {
+private struct CompactTime: Sendable, Hashable, CustomStringConvertible {
     /// The time, or the minimum for no time.
     private var nanoseconds = Int64.min
 
@@ -258,6 +258,8 @@ private struct CompactTime: Sendable, Hashable {
         get { nanoseconds == .min ? nil : .nanoseconds(nanoseconds) }
         set { nanoseconds = newValue.map { max($0.saturatedNanoseconds, -.max) } ?? .min }
     }
+
+    var description: String { duration.map(\.description) ?? "nil" }
 }
 
 /// The received length and the announced length of a response body, before decompression.

@@ -280,9 +280,10 @@ struct EndpointTests {
         let (base, endpoint) = (bench.base, Endpoint<String>.get("a"))
         var (otherBase, otherEndpoint) = (base, endpoint)
         otherBase.url = bench.server.url("/other")
+        otherBase.url = bench.server.url("/new?x=1")
         otherBase.headers["X-Client"] = "other"
         otherEndpoint.path = "b"
-        #expect(try await otherBase.operation(for: otherEndpoint).run() == "/other/b other")
+        #expect(try await otherBase.operation(for: otherEndpoint).run() == "/new/b?x=1 other")
         #expect(try await base.operation(for: endpoint).run() == "/api/a?key=1 test")
     }
 

@@ -146,7 +146,7 @@ package struct CacheFile: Equatable, Sendable {
     package var key: String { String(name.prefix { $0 != "." && $0 != "-" }) }
 
     /// Returns the key of an address.
-    package static func key(of resource: String) -> String { Hexadecimal.sha256(resource.utf8, prefix: 16) }
+    package static func key(of resource: String) -> String { Hexadecimal.sha256(resource.utf8, byteCount: 16) }
 }
 
 /// The stored responses at one address, which differ in the headers of their requests, with the files of their bodies.

@@ -38,22 +38,21 @@ package struct ChallengeMachine: Sendable {
         guard !hop.headers.contains("Authorization"), hop.body.canBeSentAgain, tries < maximumTries else {
             return .deliver
         }
+        let address = hop.address
         let challenges = Self.usable(Challenge.parse(head.headers.values("WWW-Authenticate")))
         if let proof {
             let renewed = challenges.first { isRenewal($0, of: proof) }
-            if let renewed,
-                let next = Proof(renewed, proof.credential, at: hop.address.origin, clientNonce: clientNonce())
+            if let renewed, let next = Proof(renewed, proof.credential, at: address.origin, clientNonce: clientNonce())
             {
                 tries += 1
                 return .answer(next)
             }
             if !isFromMemory { refused[proof.space, default: []].append(proof.credential) }
         }
-        guard let url = hop.address.url, !challenges.isEmpty else { return .deliver }
+        guard let url = address.url, !challenges.isEmpty else { return .deliver }
         return .ask(
             challenges.map { challenge in
-                let space = ProtectionSpace(
-                    origin: hop.address.origin, realm: challenge.realm, scheme: challenge.scheme)
+                let space = ProtectionSpace(origin: address.origin, realm: challenge.realm, scheme: challenge.scheme)
                 return CredentialQuestion(space: space, challenge: challenge, url: url, refused: refused[space] ?? [])
             })
     }

@@ -85,30 +85,31 @@ package struct ProofMemory: Sendable {
 
     /// Returns the proof for a request and the value of its `Authorization` header, or `nil` if no proof applies.
     package mutating func use(for hop: Hop) -> (proof: Proof, value: String)? {
-        guard var group = entries[hop.address.origin],
-            let index = group.lastIndex(where: { $0.reaches(hop.address.path) }),
-            let value = group[index].proof.value(method: hop.method, target: hop.address.target)
+        let address = hop.address
+        guard var group = entries[address.origin], let index = group.lastIndex(where: { $0.reaches(address.path) }),
+            let value = group[index].proof.value(method: hop.method, target: address.target)
         else { return nil }
-        entries[hop.address.origin] = group
+        entries[address.origin] = group
         return (group[index].proof, value)
     }
 
     /// Stores a proof after a request with it got a response other than a challenge.
     package mutating func remember(_ proof: Proof, acceptedBy hop: Hop) {
-        guard proof.space.origin == hop.address.origin else { return }
+        let address = hop.address
+        guard proof.space.origin == address.origin else { return }
         var group = entries[proof.space.origin] ?? []
         var paths: [String] = []
         if let index = group.firstIndex(where: { $0.proof.space == proof.space }) {
             // A nonce count must not be used twice, so the higher of two counts is kept.
             let known = group[index].proof
             if known.nonce == proof.nonce, known.count >= proof.count, known.credential == proof.credential {
-                guard !group[index].reaches(hop.address.path) else { return }
+                guard !group[index].reaches(address.path) else { return }
                 paths = group[index].paths
             }
             group.remove(at: index)
         }
-        paths.removeAll { proof.reaches($0, acceptedAt: hop.address.path) }
-        group.append(Entry(proof: proof, paths: paths.suffix(Self.limitOfPaths - 1) + [hop.address.path]))
+        paths.removeAll { proof.reaches($0, acceptedAt: address.path) }
+        group.append(Entry(proof: proof, paths: paths.suffix(Self.limitOfPaths - 1) + [address.path]))
         if group.count > Self.limitPerOrigin { group.removeFirst() }
         if entries[proof.space.origin] == nil, entries.count >= Self.limit, let evicted = entries.keys.first {
             entries[evicted] = nil

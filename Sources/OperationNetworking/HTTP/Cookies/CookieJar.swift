@@ -22,12 +22,7 @@ import OperationCore
 /// together. To wait until the jar has saved all changes, call ``save()``. The jar never saves session cookies, which
 /// have no expiration date.
 public final class CookieJar: Sendable {
-    private struct State {
-        var machine: CookieMachine
-        var saving = SaveTurn()
-    }
-
-    private let state: Locked<State>
+    private let state: Locked<(machine: CookieMachine, saving: SaveTurn)>
     private let storage: (any CookieStorage)?
     private let limits: CookieLimits
     private let suffixes: PublicSuffixRule
@@ -78,7 +73,7 @@ public final class CookieJar: Sendable {
         var machine = CookieMachine(limits: limits, suffixes: suffixes)
         let moment = now()
         for cookie in try storage?.load() ?? [] { machine.put(cookie, now: moment) }
-        state = Locked(State(machine: machine))
+        state = Locked((machine, SaveTurn()))
         self.storage = storage
         (self.limits, self.suffixes) = (limits, suffixes)
         self.now = now
@@ -88,7 +83,7 @@ public final class CookieJar: Sendable {
         limits: CookieLimits = CookieLimits(), suffixes: PublicSuffixRule = .builtIn,
         now: @escaping @Sendable () -> Date
     ) {
-        state = Locked(State(machine: CookieMachine(limits: limits, suffixes: suffixes)))
+        state = Locked((CookieMachine(limits: limits, suffixes: suffixes), SaveTurn()))
         storage = nil
         (self.limits, self.suffixes) = (limits, suffixes)
         self.now = now
@@ -140,8 +135,8 @@ public final class CookieJar: Sendable {
     ///   thread for each cookie that has not expired.
     public func remove(where rule: (Cookie) -> Bool) {
         // The closure belongs to the user, so it selects from copies and does not run under the lock.
-        let chosen = Set(cookies.filter(rule).map(\.identity))
-        change { $0.remove { chosen.contains($0.identity) } }
+        let chosen = Set(cookies.filter(rule).map(CookieIdentity.init))
+        change { $0.remove { chosen.contains(CookieIdentity($0)) } }
     }
 
     /// Removes all cookies from the jar.
@@ -194,9 +189,16 @@ public final class CookieJar: Sendable {
     }
 }
 
-extension Cookie {
-    /// The values that together identify a cookie.
-    fileprivate var identity: [String] { [name, domain, path, isHostOnly ? "1" : "0"] }
+/// The properties that identify a cookie.
+private struct CookieIdentity: Hashable {
+    let name: String
+    let domain: String
+    let path: String
+    let isHostOnly: Bool
+
+    init(_ cookie: Cookie) {
+        (name, domain, path, isHostOnly) = (cookie.name, cookie.domain, cookie.path, cookie.isHostOnly)
+    }
 }
 
 /// A value that records whether there are changes to save and whether a save is scheduled.

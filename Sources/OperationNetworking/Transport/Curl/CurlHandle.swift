@@ -24,6 +24,7 @@
         private var whole: UnsafeMutableRawPointer?
         private var method = "GET"
         private var upload = Upload.none
+        // Only the session's thread uses the numbers, and no access overlaps another.
         @exclusivity(unchecked) private var numbers = [Int?](repeating: nil, count: Number.allCases.count)
         /// Whether the headers consist of the accepted codings only, as in most requests.
         private var hasPlainHeaders = false

@@ -16,8 +16,9 @@
 
         private(set) var task: CurlTask?
         private(set) var host = 0
+        // For each line of the headers, the session's thread accesses the next four properties one after another, so
+        // that no two accesses overlap.
         /// The failure on our side, which takes precedence over the result of libcurl.
-        // Each line of the headers reads and changes this and the next properties, always in turn and on one thread.
         @exclusivity(unchecked) private(set) var problem: NetworkError?
         @exclusivity(unchecked) var deadlines = TransferDeadlines(.none, now: 0)
         @exclusivity(unchecked) var parser = ResponseHeadParser()
