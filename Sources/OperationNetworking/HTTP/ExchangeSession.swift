@@ -229,6 +229,7 @@ package struct Hop: Sendable {
 
     package var address: WebAddress {
         if let otherAddress { return otherAddress }
+        // Each initializer sets the address or the original, and neither can be removed. No input leads here.
         guard let original else { preconditionFailure("A hop has an address or a request.") }
         return WebAddress(ofPlain: original)
     }
