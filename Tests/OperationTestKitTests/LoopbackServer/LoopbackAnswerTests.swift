@@ -105,17 +105,12 @@ struct LoopbackAnswerTests {
             let server = try LoopbackServer()
             let text = String(repeating: "All work and no play. ", count: 10_000)
             server.route("/stored") { _ in .gzip(Array(text.utf8)) }
-            server.route("/bomb") { _ in .bomb(count: 5_000_000) }
-            for (target, count) in [("/stored", text.utf8.count), ("/bomb", 5_000_000)] {
-                let bytes = try await withClient(server) { client in
-                    try client.send(get(target, "Connection: close\r\n"))
-                    return try client.read(1 << 20)
-                }
-                let blank = try #require(bytes.indices.first { bytes[$0...].starts(with: [13, 10, 13, 10]) })
-                let unpacked = try await TestThread.run { try gunzip(Array(bytes[(blank + 4)...])) }
-                #expect(abs(unpacked.count - count) <= 1_032)
-                if target == "/stored" { #expect(unpacked == Data(text.utf8)) }
+            let bytes = try await withClient(server) { client in
+                try client.send(get("/stored", "Connection: close\r\n"))
+                return try client.read(1 << 20)
             }
+            let blank = try #require(bytes.indices.first { bytes[$0...].starts(with: [13, 10, 13, 10]) })
+            #expect(try await TestThread.run { try gunzip(Array(bytes[(blank + 4)...])) } == Data(text.utf8))
         }
     #endif
 
@@ -130,44 +125,6 @@ struct LoopbackAnswerTests {
         #expect(try await exchange(server, get("/bearer", right)).contains("401"))
         #expect(try await exchange(server, get("/bearer", "Authorization: Bearer t1\r\n")).hasSuffix("in"))
         #expect(try await exchange(server, get("/bearer", "Authorization: Bearer t2\r\n")).contains("401"))
-    }
-
-    @Test(arguments: DigestAlgorithm.allCases)
-    func `a digest challenge checks the response and its nonce`(_ algorithm: DigestAlgorithm) async throws {
-        let challenge = LoopbackChallenge.digest(user: "u", password: "p", algorithm: algorithm, usesPerNonce: 2)
-        server.route("/a") { challenge.answer(to: $0, granting: .text("in")) }
-        let refusal = try await exchange(server, get("/a"))
-        let nonce = try #require(refusal.components(separatedBy: "nonce=\"").last?.components(separatedBy: "\"").first)
-        func request(_ count: String, nonce: String, password: String = "p") -> String {
-            var first = DigestSample.hash("u:test:\(password)", algorithm)
-            if algorithm == .md5Session || algorithm == .sha256Session {
-                first = DigestSample.hash("\(first):\(nonce):c", algorithm)
-            }
-            let proof = DigestSample.hash(
-                "\(first):\(nonce):\(count):c:auth:\(DigestSample.hash("GET:/a", algorithm))", algorithm)
-            let name = ["MD5", "SHA-256", "MD5-sess", "SHA-256-sess"][
-                DigestAlgorithm.allCases.firstIndex(of: algorithm) ?? 0]
-            return get(
-                "/a",
-                "Authorization: Digest username=\"u\", realm=\"test\", uri=\"/a\", algorithm=\(name), nonce=\"\(nonce)\", "
-                    + "nc=\(count), cnonce=\"c\", qop=auth, opaque=\"b3BhcXVl\", response=\"\(proof)\"\r\n")
-        }
-        #expect(try await exchange(server, request("00000001", nonce: nonce)).hasSuffix("in"))
-        #expect(try await exchange(server, request("00000001", nonce: nonce)).contains("stale=true"))
-        #expect(try await exchange(server, request("00000002", nonce: nonce)).hasSuffix("in"))
-        #expect(try await exchange(server, request("00000003", nonce: nonce)).contains("stale=true"))
-        #expect(try await exchange(server, request("00000001", nonce: "made up")).contains("stale=true"))
-        #expect(!(try await exchange(server, request("00000001", nonce: nonce, password: "x")).contains("stale=true")))
-    }
-}
-
-private enum DigestSample {
-    static func hash(_ text: String, _ algorithm: DigestAlgorithm) -> String {
-        let isSHA = algorithm == .sha256 || algorithm == .sha256Session
-        let bytes =
-            isSHA
-            ? SHA256.checksum(of: text.utf8, startingWith: SHA256()) : MD5.checksum(of: text.utf8, startingWith: MD5())
-        return bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 }
 
