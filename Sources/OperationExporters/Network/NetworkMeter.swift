@@ -56,9 +56,6 @@ public final class NetworkMeter: NetworkObserver {
         package let labels: [Label]
         /// The value of the sample.
         package let value: Double
-
-        /// Returns the value of the label with the given name, or `nil` if the sample does not have this label.
-        package subscript(label: String) -> String? { labels.first { $0.name == label }?.value }
     }
 
     /// A label that distinguishes a sample from other samples of the same metric.

@@ -4,24 +4,10 @@
 import Foundation
 import OperationCore
 
-/// The date format of HTTP (RFC 9110, section 5.6.7), which has one form for writing and three for reading.
+/// The date format of HTTP (RFC 9110, section 5.6.7), which has three forms.
 package enum HTTPDate {
     /// The end of the year 9999, in seconds since 1970.
     private static let latest = 253_402_300_799.0
-    private static let weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
-
-    /// Returns a date as HTTP writes it, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
-    package static func text(_ date: Date) -> String {
-        // With the arguments in this order, a date that is not a number becomes the earliest date.
-        let seconds = Int64(min(latest, max(-62_135_596_800, date.timeIntervalSince1970)).rounded(.down))
-        let days = Int((Double(seconds) / 86_400).rounded(.down))
-        let (year, month, day) = CivilDate.date(days: days)
-        let rest = Int(seconds - Int64(days) * 86_400)
-        let weekday = ((days + 4) % 7 + 7) % 7
-        let clock = [rest / 3600, rest / 60 % 60, rest % 60].map { padded($0, 2) }.joined(separator: ":")
-        let names = (weekdays[weekday].capitalized, CivilDate.months[month - 1].capitalized)
-        return "\(names.0), \(padded(day, 2)) \(names.1) \(padded(year, 4)) \(clock) GMT"
-    }
 
     /// Parses a date in any of the three forms, or returns `nil` for any other text.
     ///
@@ -81,11 +67,6 @@ package enum HTTPDate {
     private static func number(_ text: String) -> Int? {
         guard !text.isEmpty, text.utf8.count <= 4, text.utf8.allSatisfy(\.isDigit) else { return nil }
         return Int(text)
-    }
-
-    private static func padded(_ number: Int, _ width: Int) -> String {
-        let digits = String(number)
-        return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
     }
 }
 

@@ -238,17 +238,6 @@ package struct AddressReference: Hashable, Sendable {
         path = String(decoding: rest, as: UTF8.self)
     }
 
-    /// The text of the reference (RFC 3986, section 5.3).
-    package var text: String {
-        var text = ""
-        if let scheme { text += scheme + ":" }
-        if let authority { text += "//" + authority }
-        text += path
-        if let query { text += "?" + query }
-        if let fragment { text += "#" + fragment }
-        return text
-    }
-
     /// Returns the reference resolved against the address of the resource in which it was found (section 5.2.2).
     package func resolved(against base: AddressReference) -> AddressReference {
         var target = self

@@ -43,3 +43,18 @@ extension Gate {
         }
     }
 }
+
+extension QueueUpdate {
+    /// The snapshot, or `nil` if the update is an event.
+    var snapshot: QueueSnapshot? {
+        switch self {
+        case .snapshot(let snapshot), .missed(_, let snapshot): snapshot
+        case .event: nil
+        }
+    }
+
+    /// The event, or `nil` if the update is a snapshot.
+    var event: QueueEvent? {
+        if case .event(let event) = self { event } else { nil }
+    }
+}

@@ -46,3 +46,16 @@ struct AddressReferenceTests {
         }
     }
 }
+
+extension AddressReference {
+    /// The text of the reference (RFC 3986, section 5.3).
+    fileprivate var text: String {
+        var text = ""
+        if let scheme { text += scheme + ":" }
+        if let authority { text += "//" + authority }
+        text += path
+        if let query { text += "?" + query }
+        if let fragment { text += "#" + fragment }
+        return text
+    }
+}

@@ -38,8 +38,6 @@ struct HTTPDateTests {
             #expect(HTTPDate.parse(HTTPDate.text(date), now: now) == date)
         }
         #expect(HTTPDate.text(Date(timeIntervalSince1970: 784_111_777.9)) == "Sun, 06 Nov 1994 08:49:37 GMT")
-        #expect(HTTPDate.text(.distantFuture).hasSuffix("GMT"))
-        #expect(HTTPDate.text(Date(timeIntervalSince1970: .infinity)).hasSuffix("9999 23:59:59 GMT"))
     }
 
     @Test func `calendar dates match those of Foundation`() throws {

@@ -67,10 +67,9 @@ struct OutsideNumberTests {
     }
 
     @Test(arguments: [Double.infinity, -.infinity, .nan, 1e300, -1e300, 0])
-    func `an HTTP date is formatted for any time of the clock`(seconds: Double) {
+    func `an HTTP date is parsed at any time of the clock`(seconds: Double) {
         let moment = Date(timeIntervalSince1970: seconds)
-        #expect(HTTPDate.text(moment).hasSuffix("GMT"))
-        _ = HTTPDate.parse("Sunday, 06-Nov-94 08:49:37 GMT", now: moment)
+        #expect(HTTPDate.parse("Sunday, 06-Nov-94 08:49:37 GMT", now: moment) != nil)
     }
 
     @Test func `cache files of any size are trimmed without a crash`() {

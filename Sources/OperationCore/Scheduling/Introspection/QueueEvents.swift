@@ -335,17 +335,4 @@ public enum QueueUpdate: Sendable {
     ///
     /// The associated values are the number of missed events and the current state of the queue.
     case missed(UInt64, QueueSnapshot)
-
-    /// The snapshot, or `nil` if the update is an event.
-    package var snapshot: QueueSnapshot? {
-        switch self {
-        case .snapshot(let snapshot), .missed(_, let snapshot): snapshot
-        case .event: nil
-        }
-    }
-
-    /// The event, or `nil` if the update is a snapshot.
-    package var event: QueueEvent? {
-        if case .event(let event) = self { event } else { nil }
-    }
 }

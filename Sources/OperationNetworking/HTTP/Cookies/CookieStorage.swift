@@ -21,25 +21,6 @@ public protocol CookieStorage: Sendable {
     func save(_ cookies: [Cookie]) throws
 }
 
-/// An object that stores cookies only in memory.
-///
-/// Use this object in tests, or to copy the cookies of one jar to another. A jar without a ``CookieStorage`` also keeps
-/// its cookies in memory.
-package final class MemoryCookieStorage: CookieStorage {
-    private let cookies: Locked<[Cookie]>
-
-    /// Creates an object that initially contains the given cookies.
-    package init(_ cookies: [Cookie] = []) {
-        self.cookies = Locked(cookies)
-    }
-
-    /// Returns the cookies that the jar last saved, or the initial cookies if the jar has not saved any.
-    package func load() -> [Cookie] { cookies.withLock { $0 } }
-
-    /// Replaces all cookies in memory.
-    package func save(_ cookies: [Cookie]) { self.cookies.withLock { $0 = cookies } }
-}
-
 /// An object that stores cookies in a file that only the file's owner can read.
 ///
 /// The storage replaces the file atomically, so that the file contains either the old or the new cookies after a crash.
