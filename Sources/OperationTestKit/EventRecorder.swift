@@ -17,12 +17,7 @@ import OperationCore
 /// }
 /// ```
 public final class EventRecorder<Event: Sendable>: Sendable {
-    private struct State {
-        var events: [Event] = []
-        var waiting: [Waiter] = []
-    }
-
-    private let state = Locked(State())
+    private let state = Locked<(events: [Event], waiting: [Waiter])>(([], []))
 
     /// Creates an empty recorder.
     public init() {}

@@ -66,13 +66,6 @@ package struct BackgroundLedger<Transfer, Response, Rule, Handler> {
         case deliverOrphan(Rule, Response, Ending)
     }
 
-    /// The orphans that are delivered when a rule is set.
-    package struct Release {
-        package var orphans: [(Response, Ending)] = []
-        /// The number of orphans that were removed because too many were held.
-        package var removed = 0
-    }
-
     /// A time without events, after which a handler is called although the system did not report that it is due.
     package struct Silence: Equatable, Sendable {
         /// The length of the silence.
@@ -209,13 +202,14 @@ extension BackgroundLedger {
     }
 
     /// Sets or removes the rule for orphans, and returns the orphans that waited for one.
-    package mutating func setRule(_ rule: Rule?) -> Release {
+    ///
+    /// The result also contains the number of orphans that were removed because too many were held.
+    package mutating func setRule(_ rule: Rule?) -> (orphans: [(Response, Ending)], removed: Int) {
         self.rule = rule
-        var release = Release()
-        guard rule != nil else { return release }
-        while let orphan = held.popFirst() { release.orphans.append(orphan) }
-        release.removed = exchange(&removed, with: 0)
-        return release
+        guard rule != nil else { return ([], 0) }
+        var orphans: [(Response, Ending)] = []
+        while let orphan = held.popFirst() { orphans.append(orphan) }
+        return (orphans, exchange(&removed, with: 0))
     }
 }
 

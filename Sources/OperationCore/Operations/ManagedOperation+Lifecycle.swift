@@ -367,11 +367,7 @@ extension ManagedOperation.Core {
 // The fast path for the many operations that are canceled before they begin and have only their group to notify.
 extension ManagedOperation {
     /// A child that was ended in one step, and the slots that it had.
-    struct EndedChild {
-        let operation: ManagedOperation
-        let slot: Int32
-        let tag: Int32
-    }
+    typealias EndedChild = (operation: ManagedOperation, slot: Int32, tag: Int32)
 
     /// Cancels and ends a child in one step if it has not begun and has no dependencies, dependents or handlers.
     ///
@@ -394,7 +390,7 @@ extension ManagedOperation {
             // The caller holds both, so neither is freed under the lock.
             core.parent = nil
             core.host = nil
-            return EndedChild(operation: self, slot: core.parentSlot, tag: core.parentTag)
+            return (self, core.parentSlot, core.parentTag)
         }
     }
 }

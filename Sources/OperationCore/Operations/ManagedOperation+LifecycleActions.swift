@@ -165,7 +165,7 @@ struct RetainedState {
 }
 
 extension ManagedOperation.Core {
-    fileprivate mutating func nextStepOfSuspension() -> SuspensionHooks.Step? {
+    fileprivate mutating func nextStepOfSuspension() -> (isSuspended: Bool, notifiesBody: Bool)? {
         switch machine.state {
         case .suspended:
             let isTimeoutOutOfStep = extras?.timing?.timeoutEnd != nil
@@ -198,21 +198,16 @@ struct SuspensionHooks {
     private var isBodyOnHold = false
     private var notifying = RepeatFlag()
 
-    /// A step that makes the timeout and the body match the state.
-    struct Step {
-        let isSuspended: Bool
-        /// Whether the body must be notified, and not only the timeout changed.
-        let notifiesBody: Bool
-    }
-
     /// Returns the next step for the calling thread, or `nil` if there is none or another thread is performing it.
     ///
+    /// A step makes the timeout and the body match the state. If `notifiesBody` is `false`, only the timeout must change.
+    ///
     /// - Parameter isTimeoutOutOfStep: Whether the timeout runs although the operation is suspended, or the reverse.
-    mutating func next(isSuspended: Bool, isTimeoutOutOfStep: Bool) -> Step? {
+    mutating func next(isSuspended: Bool, isTimeoutOutOfStep: Bool) -> (isSuspended: Bool, notifiesBody: Bool)? {
         let notifiesBody = isBodyOnHold != isSuspended
         guard notifiesBody || isTimeoutOutOfStep, notifying.request() else { return nil }
         isBodyOnHold = isSuspended
-        return Step(isSuspended: isSuspended, notifiesBody: notifiesBody)
+        return (isSuspended, notifiesBody)
     }
 
     /// Records that the step is done.

@@ -11,21 +11,15 @@ package final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asy
 {
     // Sendable: only `work` changes, and it is protected by its lock.
 
-    private struct Work {
-        let source: ManagedOperation
-        let convert: @Sendable (ManagedOperation) -> OperationOutcome<ResultType, ErrorType>?
-    }
+    typealias Conversion = @Sendable (ManagedOperation) -> OperationOutcome<ResultType, ErrorType>?
 
     private let root: ManagedOperation
-    private let work: Locked<Work?>
+    private let work: Locked<(source: ManagedOperation, convert: Conversion)?>
     private let record = MapRecord()
 
-    init(
-        _ source: ManagedOperation,
-        convert: @escaping @Sendable (ManagedOperation) -> OperationOutcome<ResultType, ErrorType>?
-    ) {
+    init(_ source: ManagedOperation, convert: @escaping Conversion) {
         root = source.life
-        work = Locked(Work(source: source, convert: convert))
+        work = Locked((source, convert))
         super.init()
         root.register(self, record)
     }

@@ -115,12 +115,6 @@ package struct OwnerIndex {
         case name(String)
     }
 
-    package struct QueryResult {
-        package var members: [OwnerMembership] = []
-        /// An object that has the same address now, to be released without holding a lock.
-        var unrelatedObject: AnyObject?
-    }
-
     private var groups: [OwnerKey: OwnerGroup] = [:]
     /// The number of memberships that queries have returned.
     package private(set) var visits = 0
@@ -158,22 +152,24 @@ package struct OwnerIndex {
     /// Returns the memberships of an owner, in the order in which they arrived.
     ///
     /// The result is a copy, because it is read after the lock was released. Shared storage would have to be copied by
-    /// the next change.
-    package mutating func answer(_ query: Query) -> QueryResult {
-        var answer = QueryResult()
+    /// the next change. The result may also contain an object that now has the address of a freed owner. Release this
+    /// object without holding a lock.
+    package mutating func answer(_ query: Query) -> (members: [OwnerMembership], unrelatedObject: AnyObject?) {
+        var members: [OwnerMembership] = []
+        var unrelatedObject: AnyObject?
         switch query {
-        case .name(let name): answer.members = groups[.name(name)]?.members ?? []
+        case .name(let name): members = groups[.name(name)]?.members ?? []
         case .object(let object, let mayBeInDeinit):
             let key = OwnerKey.object(ObjectIdentifier(object))
             let group = group(at: key, of: object) ?? (mayBeInDeinit ? self.group(at: key, of: nil) : nil)
-            answer.members = group?.members ?? []
+            members = group?.members ?? []
         case .gone(let identity):
             guard let group = groups[.object(identity)] else { break }
-            answer.unrelatedObject = group.owner.liveObject
-            if answer.unrelatedObject == nil { answer.members = group.members }
+            unrelatedObject = group.owner.liveObject
+            if unrelatedObject == nil { members = group.members }
         }
-        visits += answer.members.count
-        return answer
+        visits += members.count
+        return (members, unrelatedObject)
     }
 
     /// Returns the group of a name or of exactly this object, and not of another object that has or had its address.

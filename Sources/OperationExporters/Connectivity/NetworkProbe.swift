@@ -153,12 +153,6 @@ public final class ProbeMonitor: ConnectivityMonitor {
 
 /// Sends the requests of one monitor, and writes the results of a ``ProbeMachine`` to its board.
 final class ProbeRun: Sendable {
-    private struct State {
-        var machine = ProbeMachine()
-        /// The request or pause that is in progress.
-        var work = Work()
-    }
-
     /// A request with its time limit, or the pause before the next one.
     private struct Work {
         var task: (any NetworkTask)?
@@ -174,7 +168,8 @@ final class ProbeRun: Sendable {
     private let session: any NetworkSession
     private let clock: any OperationClock
     private let board: ConnectivityBoard
-    private let state = Locked(State())
+    /// The state, and the request or pause that is in progress.
+    private let state = Locked((machine: ProbeMachine(), work: Work()))
 
     init(_ probe: NetworkProbe, _ session: any NetworkSession, _ clock: any OperationClock, _ board: ConnectivityBoard)
     {

@@ -305,15 +305,7 @@ package struct TransferPhases: Sendable {
         package var description: String { rawValue }
     }
 
-    package struct Phase: Sendable {
-        package let kind: Kind
-        package let began: Duration
-        package let ended: Duration
-
-        package var length: Duration { ended - began }
-    }
-
-    package private(set) var list: [Phase] = []
+    package private(set) var list: [(kind: Kind, began: Duration, ended: Duration)] = []
 
     /// - Parameter bodySent: The time from the beginning until the body was passed on for sending.
     package init(_ metrics: TransferMetrics, bodySent: Duration? = nil) {
@@ -322,7 +314,7 @@ package struct TransferPhases: Sendable {
         func add(_ kind: Kind, until measured: Duration?) {
             guard let measured else { return }
             let next = min(max(measured, moment), end)
-            list.append(Phase(kind: kind, began: moment, ended: next))
+            list.append((kind, moment, next))
             moment = next
         }
         add(.queued, until: metrics.slotGranted)
@@ -339,5 +331,5 @@ package struct TransferPhases: Sendable {
         if metrics.firstByte != nil { add(.receive, until: metrics.ended) }
     }
 
-    package subscript(kind: Kind) -> Duration? { list.first { $0.kind == kind }?.length }
+    package subscript(kind: Kind) -> Duration? { list.first { $0.kind == kind }.map { $0.ended - $0.began } }
 }

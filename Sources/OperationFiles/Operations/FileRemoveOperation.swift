@@ -58,17 +58,13 @@ public final class FileRemoveOperation: FileOperation<Bool>, @unchecked Sendable
 
 /// Removes a file, a symbolic link, or a directory with its contents.
 struct TreeRemover {
-    private struct Level {
-        let name: PathBytes
-        var names: [PathBytes]
-    }
-
     private let work: FileWork
     private let root: FilePlace
     /// Whether this package created the tree, so that the permissions of its directories may be changed to empty them.
     private let isOwn: Bool
     private var trail: FolderTrail?
-    private var levels: [Level] = []
+    /// The open directories, with the names in them that are left.
+    private var levels: [(name: PathBytes, names: [PathBytes])] = []
 
     init(work: FileWork, root: FilePlace, isOwn: Bool = false) {
         self.work = work
@@ -112,7 +108,7 @@ struct TreeRemover {
         guard let folder = trail?.folder else { return }
         if isOwn { _ = work.files.setPermissions(0o700, of: folder) }
         let names = try work.files.names(in: folder).get(at: place(name))
-        levels.append(Level(name: name, names: names))
+        levels.append((name, names))
     }
 
     private mutating func leave() throws(FileInterruption) {

@@ -6,12 +6,6 @@ import OperationCore
 
 /// Copies a file, a symbolic link, or a directory with its contents.
 struct TreeCopier {
-    private struct Level {
-        let name: PathBytes
-        let status: FileStatus
-        var names: [PathBytes]
-    }
-
     private let work: FileWork
     /// The source, with the destination as the other path, for errors.
     private let root: FilePlace
@@ -21,7 +15,8 @@ struct TreeCopier {
     private let entry: FolderEntry
     private let targetEntry: FolderEntry
     private var targetRoot: FileStatus.Identity?
-    private var levels: [Level] = []
+    /// The open directories, with the names in them that are left.
+    private var levels: [(name: PathBytes, status: FileStatus, names: [PathBytes])] = []
 
     init?(
         _ entry: FolderEntry, to targetEntry: FolderEntry, isDurable: Bool, at root: FilePlace, work: FileWork
@@ -86,7 +81,7 @@ struct TreeCopier {
         // Otherwise, the copy would be copied too, and then the copy of the copy.
         guard status.identity != top else { throw .failed(rootPlace.error(.destinationInsideSource)) }
         let names = try work.files.names(in: source.folder).get(at: sourcePlace(name))
-        levels.append(Level(name: name, status: status, names: names))
+        levels.append((name, status, names))
     }
 
     private mutating func leave() throws(FileInterruption) {

@@ -25,11 +25,7 @@ final class CredentialAgent: AttemptPolicy, @unchecked Sendable {
         var allowedOrigins: [RequestOrigin]?
     }
 
-    private struct Sent {
-        let number: Int
-        let realm: AuthenticationRealm
-        let version: Int
-    }
+    private typealias Sent = (number: Int, realm: AuthenticationRealm, version: Int)
 
     let realms: [AuthenticationRealm]
     /// The refreshes on whose behalf the operation was created.
@@ -95,7 +91,7 @@ final class CredentialAgent: AttemptPolicy, @unchecked Sendable {
 
     override func begins(_ number: Int, _ request: NetworkRequest, of owner: any AttemptOwner) -> NetworkError? {
         state.withLock { state in
-            state.sent = state.used.map { Sent(number: number, realm: $0.realm, version: $0.version) }
+            state.sent = state.used.map { (number, $0.realm, $0.version) }
         }
         return nil
     }

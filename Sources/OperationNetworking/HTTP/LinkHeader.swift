@@ -37,19 +37,14 @@ extension ResponseHead {
     }
 }
 
-/// One link of a `Link` header.
-struct Link: Equatable {
-    /// The reference between the angle brackets, as the server wrote it.
-    let target: String
-    let relations: [String]
-    /// A Boolean value that indicates whether the link belongs to another resource than the response does.
-    let hasAnchor: Bool
-}
+/// The reference between the angle brackets of a link, as the server wrote it, the relations of the link, and whether the
+/// link belongs to another resource than the response does.
+private typealias Link = (target: String, relations: [String], hasAnchor: Bool)
 
 /// A parser of the value of a `Link` header, which returns one link after another and skips invalid text.
 ///
 /// Parameters other than `rel` and `anchor` are ignored, and so are parameters in extended form, such as `title*`.
-struct LinkParser {
+private struct LinkParser {
     private var scanner: HeaderScanner
 
     init(_ value: String) {
@@ -96,7 +91,7 @@ struct LinkParser {
             }
         }
         let names = (relations ?? "").split { $0 == " " || $0 == "\t" }.map(String.init)
-        return Link(target: target, relations: names, hasAnchor: hasAnchor)
+        return (target, names, hasAnchor)
     }
 
     private mutating func parameterValue() -> String? {

@@ -10,81 +10,72 @@ import Foundation
 extension NetworkError {
     /// Creates a network error from a `URLSession` error.
     package init(_ error: URLError) {
-        let kind = Self.kinds[error.code.rawValue] ?? Kind(.transferFailed, .receiving, "The transfer failed.")
+        let kind = Self.kinds[error.code.rawValue] ?? (.transferFailed, .receiving, "The transfer failed.")
         self.init(
             code: kind.code, phase: kind.phase, message: kind.message,
             underlying: .init(
                 domain: URLError.errorDomain, number: error.code.rawValue, text: error.localizedDescription))
     }
 
-    private struct Kind: Sendable {
-        let code: Code
-        let phase: Phase
-        let message: String
-
-        init(_ code: Code, _ phase: Phase, _ message: String) {
-            self.code = code
-            self.phase = phase
-            self.message = message
-        }
-    }
-
     // The keys are numbers, because Foundation does not define all of the names on all platforms.
-    private static let kinds: [Int: Kind] = [
-        -999: Kind(.cancelled, .receiving, "The request was canceled."),
-        -1000: Kind(.invalidURL, .checking, "The URL is not valid. Check it."),
-        -1001: Kind(.timedOut, .awaitingResponse, "The server did not respond in time."),
-        -1002: Kind(.unsupportedScheme, .checking, "The scheme of the URL is not supported. Use http or https."),
-        -1003: Kind(.cannotFindHost, .connecting, "The host name could not be resolved. Check the URL."),
-        -1004: Kind(
+    private static let kinds: [Int: (code: Code, phase: Phase, message: String)] = [
+        -999: (.cancelled, .receiving, "The request was canceled."),
+        -1000: (.invalidURL, .checking, "The URL is not valid. Check it."),
+        -1001: (.timedOut, .awaitingResponse, "The server did not respond in time."),
+        -1002: (.unsupportedScheme, .checking, "The scheme of the URL is not supported. Use http or https."),
+        -1003: (.cannotFindHost, .connecting, "The host name could not be resolved. Check the URL."),
+        -1004: (
             .cannotConnect, .connecting,
-            "The server does not accept connections. Check the host and the port."),
-        -1005: Kind(.connectionLost, .receiving, "The connection broke."),
-        -1006: Kind(.cannotFindHost, .connecting, "The host name could not be resolved. Check the network."),
-        -1007: Kind(.tooManyRedirects, .receiving, "The server sent too many redirects."),
-        -1008: Kind(.transferFailed, .receiving, "The resource is not available."),
-        -1009: Kind(.notConnected, .connecting, "There is no network connection."),
-        -1010: Kind(.invalidRedirect, .receiving, "A redirect does not lead to a valid URL."),
-        -1011: Kind(.invalidResponse, .receiving, "The response is not valid HTTP."),
-        -1012: Kind(.transferFailed, .awaitingResponse, "The authentication that the server requested was canceled."),
-        -1013: Kind(.transferFailed, .awaitingResponse, "The server requires credentials."),
-        -1014: Kind(.truncatedBody, .receiving, "The connection ended before any of the body arrived."),
-        -1015: Kind(.undecodableBody, .receiving, "The body could not be decompressed."),
-        -1016: Kind(.undecodableBody, .receiving, "The body could not be decompressed."),
-        -1017: Kind(.invalidResponse, .receiving, "The response cannot be parsed."),
-        -1018: Kind(.notConnected, .connecting, "Data roaming is turned off."),
-        -1019: Kind(.notConnected, .connecting, "A phone call is in progress."),
-        -1020: Kind(.notConnected, .connecting, "Cellular data is not allowed."),
-        -1021: Kind(.bodyNotRepeatable, .sending, "The body must be sent again, but it can be read only once."),
-        -1022: Kind(
+            "The server does not accept connections. Check the host and the port."
+        ),
+        -1005: (.connectionLost, .receiving, "The connection broke."),
+        -1006: (.cannotFindHost, .connecting, "The host name could not be resolved. Check the network."),
+        -1007: (.tooManyRedirects, .receiving, "The server sent too many redirects."),
+        -1008: (.transferFailed, .receiving, "The resource is not available."),
+        -1009: (.notConnected, .connecting, "There is no network connection."),
+        -1010: (.invalidRedirect, .receiving, "A redirect does not lead to a valid URL."),
+        -1011: (.invalidResponse, .receiving, "The response is not valid HTTP."),
+        -1012: (.transferFailed, .awaitingResponse, "The authentication that the server requested was canceled."),
+        -1013: (.transferFailed, .awaitingResponse, "The server requires credentials."),
+        -1014: (.truncatedBody, .receiving, "The connection ended before any of the body arrived."),
+        -1015: (.undecodableBody, .receiving, "The body could not be decompressed."),
+        -1016: (.undecodableBody, .receiving, "The body could not be decompressed."),
+        -1017: (.invalidResponse, .receiving, "The response cannot be parsed."),
+        -1018: (.notConnected, .connecting, "Data roaming is turned off."),
+        -1019: (.notConnected, .connecting, "A phone call is in progress."),
+        -1020: (.notConnected, .connecting, "Cellular data is not allowed."),
+        -1021: (.bodyNotRepeatable, .sending, "The body must be sent again, but it can be read only once."),
+        -1022: (
             .unsupportedScheme, .checking,
-            "App Transport Security allows only https. Use https, or change the settings of the app."),
-        -1100: Kind(.bodyUnreadable, .checking, "The file does not exist."),
-        -1101: Kind(.bodyUnreadable, .checking, "The file is a folder."),
-        -1102: Kind(.bodyUnreadable, .checking, "The program does not have permission to read the file."),
-        -1103: Kind(.bodyTooLarge, .receiving, "The body is larger than allowed."),
-        -1104: Kind(.transferFailed, .checking, "The file is outside the safe area."),
-        -1200: Kind(.secureConnectionFailed, .connecting, "The TLS handshake with the server failed."),
-        -1201: Kind(.untrustedCertificate, .connecting, "The server's certificate has expired."),
-        -1202: Kind(.untrustedCertificate, .connecting, "The server's certificate is not trusted."),
-        -1203: Kind(.untrustedCertificate, .connecting, "The root of the server's certificate is unknown."),
-        -1204: Kind(.untrustedCertificate, .connecting, "The server's certificate is not valid yet."),
-        -1205: Kind(.clientCertificateRejected, .connecting, "The server rejected the client certificate."),
-        -1206: Kind(.clientCertificateRejected, .connecting, "The server requires a client certificate."),
-        -2000: Kind(
+            "App Transport Security allows only https. Use https, or change the settings of the app."
+        ),
+        -1100: (.bodyUnreadable, .checking, "The file does not exist."),
+        -1101: (.bodyUnreadable, .checking, "The file is a folder."),
+        -1102: (.bodyUnreadable, .checking, "The program does not have permission to read the file."),
+        -1103: (.bodyTooLarge, .receiving, "The body is larger than allowed."),
+        -1104: (.transferFailed, .checking, "The file is outside the safe area."),
+        -1200: (.secureConnectionFailed, .connecting, "The TLS handshake with the server failed."),
+        -1201: (.untrustedCertificate, .connecting, "The server's certificate has expired."),
+        -1202: (.untrustedCertificate, .connecting, "The server's certificate is not trusted."),
+        -1203: (.untrustedCertificate, .connecting, "The root of the server's certificate is unknown."),
+        -1204: (.untrustedCertificate, .connecting, "The server's certificate is not valid yet."),
+        -1205: (.clientCertificateRejected, .connecting, "The server rejected the client certificate."),
+        -1206: (.clientCertificateRejected, .connecting, "The server requires a client certificate."),
+        -2000: (
             .transferFailed, .checking,
-            "The resource is not in the cache, and the request allows no other source."),
-        -3000: Kind(.fileUnwritable, .receiving, "The file could not be created."),
-        -3001: Kind(.fileUnwritable, .receiving, "The file could not be opened."),
-        -3002: Kind(.fileUnwritable, .receiving, "The file could not be closed."),
-        -3003: Kind(.fileUnwritable, .receiving, "The file could not be written. Check the free space on the disk."),
-        -3004: Kind(.fileUnwritable, .receiving, "The file could not be removed."),
-        -3005: Kind(.fileUnwritable, .receiving, "The file could not be moved."),
-        -3006: Kind(.undecodableBody, .receiving, "The download could not be decoded while it arrived."),
-        -3007: Kind(.undecodableBody, .receiving, "The download could not be decoded at its end."),
-        -995: Kind(.transferFailed, .waiting, "A background session needs the identifier of a shared container."),
-        -996: Kind(.transferFailed, .waiting, "The background session is in use by another process."),
-        -997: Kind(.connectionLost, .receiving, "The background session lost its connection."),
+            "The resource is not in the cache, and the request allows no other source."
+        ),
+        -3000: (.fileUnwritable, .receiving, "The file could not be created."),
+        -3001: (.fileUnwritable, .receiving, "The file could not be opened."),
+        -3002: (.fileUnwritable, .receiving, "The file could not be closed."),
+        -3003: (.fileUnwritable, .receiving, "The file could not be written. Check the free space on the disk."),
+        -3004: (.fileUnwritable, .receiving, "The file could not be removed."),
+        -3005: (.fileUnwritable, .receiving, "The file could not be moved."),
+        -3006: (.undecodableBody, .receiving, "The download could not be decoded while it arrived."),
+        -3007: (.undecodableBody, .receiving, "The download could not be decoded at its end."),
+        -995: (.transferFailed, .waiting, "A background session needs the identifier of a shared container."),
+        -996: (.transferFailed, .waiting, "The background session is in use by another process."),
+        -997: (.connectionLost, .receiving, "The background session lost its connection."),
     ]
 }
 

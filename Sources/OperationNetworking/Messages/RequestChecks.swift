@@ -37,17 +37,11 @@ struct RequestChecks {
         return Self.methods.contains(capital) ? capital : method
     }
 
-    struct Target {
-        let url: URL
-        let origin: RequestOrigin
-        var credentials: String?
-    }
-
     /// Returns the URL in the form in which it is sent, which begins with the text of its origin.
-    func checkedURL() throws(NetworkError) -> Target {
+    func checkedURL() throws(NetworkError) -> (url: URL, origin: RequestOrigin, credentials: String?) {
         let written = url.absoluteString
         if let origin = RequestOrigin(ofPlain: written) {
-            return Target(url: url.baseURL == nil ? url : url.absoluteURL, origin: origin)
+            return (url.baseURL == nil ? url : url.absoluteURL, origin, nil)
         }
         let reference = AddressReference(written)
         guard let scheme = reference.scheme?.asciiLowercased else {
@@ -69,7 +63,7 @@ struct RequestChecks {
         else {
             throw refusal(.invalidURL, "The URL contains characters that must be percent-encoded.")
         }
-        return Target(url: plain, origin: origin, credentials: authority.userInformation.flatMap(Self.credentials))
+        return (plain, origin, authority.userInformation.flatMap(Self.credentials))
     }
 
     private func refusal(_ flaw: URLAuthority.Flaw, _ scheme: String) -> NetworkError {

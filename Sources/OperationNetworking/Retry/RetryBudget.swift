@@ -107,16 +107,11 @@ public final class RetryBudget: Sendable {
 ///
 /// So the load on a failing server stays below (1 + share) times its usual load, plus the reserve, regardless of the
 /// number of failures.
-struct RetryAllowance: Sendable, Equatable {
-    /// The shares that were earned in one slice of the window.
-    private struct Earning: Sendable, Equatable {
-        let slice: Int64
-        var amount: Double
-    }
-
+struct RetryAllowance: Sendable {
     private static let slicesInWindow: Int64 = 10
 
-    private var earnings: [Earning] = []
+    /// The shares that were earned, by the slice of the window.
+    private var earnings: [(slice: Int64, amount: Double)] = []
     private var reserve: Double
     private var counted: OperationInstant
 
@@ -137,7 +132,7 @@ struct RetryAllowance: Sendable, Equatable {
         if let last = earnings.indices.last, earnings[last].slice == slice {
             earnings[last].amount += amount
         } else {
-            earnings.append(Earning(slice: slice, amount: amount))
+            earnings.append((slice, amount))
         }
     }
 
@@ -198,7 +193,7 @@ struct RetryAllowance: Sendable, Equatable {
 }
 
 /// The parameters of a budget, none of which is negative.
-struct RetryTerms: Sendable, Equatable {
+struct RetryTerms: Sendable {
     /// The share of a repeated request that a first attempt earns.
     let share: Double
     /// The time after which an earned share expires.

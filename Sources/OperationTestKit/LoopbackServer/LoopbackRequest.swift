@@ -182,17 +182,11 @@ public struct LoopbackCounts: Hashable, Sendable {
 
 /// The records of a server, which its thread writes, and which tests read and await.
 final class LoopbackJournal: Sendable {
-    private struct Waiter: Sendable {
-        let id: Int
-        let isReached: @Sendable (LoopbackCounts) -> Bool
-        let pass: @Sendable () -> Void
-    }
-
     private struct State {
         var counts = LoopbackCounts()
         var requests: [LoopbackRequest] = []
         var violations: [LoopbackViolation] = []
-        var waiters: [Waiter] = []
+        var waiters: [Int: (isReached: @Sendable (LoopbackCounts) -> Bool, pass: @Sendable () -> Void)] = [:]
         var lastWaiter = 0
     }
 
@@ -254,9 +248,8 @@ final class LoopbackJournal: Sendable {
         }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let waiter = Waiter(id: id, isReached: isReached, pass: { continuation.resume() })
                 let counts = state.withLock { state in
-                    state.waiters.append(waiter)
+                    state.waiters[id] = (isReached, { continuation.resume() })
                     return state.counts
                 }
                 if Task.isCancelled || isReached(counts) { wake(id) }
@@ -268,10 +261,7 @@ final class LoopbackJournal: Sendable {
     }
 
     private func wake(_ id: Int) {
-        let waiter = state.withLock { state in
-            state.waiters.firstIndex { $0.id == id }.map { state.waiters.remove(at: $0) }
-        }
-        waiter?.pass()
+        state.withLock { $0.waiters.removeValue(forKey: id) }?.pass()
     }
 
     private func note(_ change: (inout State) -> Void) {
@@ -280,6 +270,6 @@ final class LoopbackJournal: Sendable {
             return (state.waiters, state.counts)
         }
         // The condition is code of the test, so it is called outside the lock.
-        for waiter in waiters where waiter.isReached(counts) { wake(waiter.id) }
+        for (id, waiter) in waiters where waiter.isReached(counts) { wake(id) }
     }
 }

@@ -255,21 +255,16 @@ final class ExchangeTap: NetworkReceiver {
 
 /// A recorder for the body of a request.
 final class BodyTap: Sendable {
-    /// The data of a producer.
-    private struct Produced {
-        var tally: BodyTally
-        var isAtEnd = false
-    }
-
     private let body: RequestBody
     private let limit: Int
-    private let produced: Locked<Produced>
+    /// The data of the producer, and whether the producer has reached its end.
+    private let produced: Locked<(tally: BodyTally, isAtEnd: Bool)>
     /// The file, which is opened before it can be deleted, or nil if there is none or it cannot be opened.
     private let file: BodyFile?
 
     init(_ body: RequestBody, limit: Int) {
         (self.body, self.limit) = (body, limit)
-        produced = Locked(Produced(tally: BodyTally(limit: limit)))
+        produced = Locked((BodyTally(limit: limit), false))
         if case .file(let region) = body.source { file = BodyFile(region) } else { file = nil }
     }
 
@@ -277,7 +272,7 @@ final class BodyTap: Sendable {
     func tapped(_ request: NetworkRequest) -> NetworkRequest {
         guard case .stream(let makeProducer) = body.source else { return request }
         let stream = RequestBody.stream(length: body.length, canBeSentAgain: body.canBeSentAgain) { [self] in
-            produced.withLock { $0 = Produced(tally: BodyTally(limit: limit)) }
+            produced.withLock { $0 = (BodyTally(limit: limit), false) }
             return TappedProducer(try makeProducer(), self)
         }
         // The headers already contain the values that the body declares.

@@ -22,14 +22,8 @@ import OperationNetworking
 ///
 /// Guide: `Docs/Guides/Testing.md`
 public final class StubSession: NetworkSession {
-    private struct Route {
-        let method: String?
-        let path: String
-        let answer: @Sendable (StubRequest) -> StubAnswer
-    }
-
     private struct State {
-        var routes: [Route] = []
+        var routes: [(method: String?, path: String, answer: @Sendable (StubRequest) -> StubAnswer)] = []
         var running: [ObjectIdentifier: StubTask] = [:]
         var isClosed = false
     }
@@ -64,7 +58,7 @@ public final class StubSession: NetworkSession {
     public func route(
         _ method: String?, _ path: String, _ answer: @escaping @Sendable (StubRequest) -> StubAnswer
     ) {
-        state.withLock { $0.routes.append(Route(method: method, path: path, answer: answer)) }
+        state.withLock { $0.routes.append((method, path, answer)) }
     }
 
     /// Sets a series of responses to requests with a given method and path.

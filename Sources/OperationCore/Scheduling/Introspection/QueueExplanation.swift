@@ -25,7 +25,9 @@ package struct QueueExplanation: Sendable, CustomStringConvertible {
     /// Future versions may add cases.
     package enum Reason: Sendable {
         /// The operation waits for another operation that has not ended.
-        case dependency(Dependency)
+        ///
+        /// The associated values are the other operation and its state.
+        case dependency(Operation, OperationStanding)
         /// The operation waits because of a delay or another start condition.
         case hold(Hold)
         /// The queue is suspended, possibly with a reason.
@@ -33,7 +35,10 @@ package struct QueueExplanation: Sendable, CustomStringConvertible {
         /// See ``QueueManager/suspend(because:)``.
         case suspended(because: String?)
         /// The operation is a barrier or was added after a barrier, and earlier entries have not ended.
-        case barrier(BarrierWait)
+        ///
+        /// The associated values are the barriers that were added before the entry, and all entries that must end first,
+        /// in no particular order. The barriers are `nil` if the operation itself is a barrier.
+        case barrier(behind: [QueueEntry]?, ahead: [QueueEntry])
         /// The queue has reached its width.
         ///
         /// The associated values are the width and the entries that occupy the slots.
@@ -61,14 +66,6 @@ package struct QueueExplanation: Sendable, CustomStringConvertible {
         case windingDown
     }
 
-    /// An operation that must end before another operation can begin.
-    package struct Dependency: Sendable {
-        /// The operation that has not ended.
-        package let operation: Operation
-        /// The state of the operation that has not ended.
-        package let standing: OperationStanding
-    }
-
     /// A start condition that prevents an entry from beginning after its dependencies have ended.
     package struct Hold: Sendable {
         /// The kind of start condition.
@@ -80,16 +77,6 @@ package struct QueueExplanation: Sendable, CustomStringConvertible {
         package let detail: String
         /// The operations, in any queue, that hold the resource that the entry needs.
         package let holders: [Operation]
-    }
-
-    /// A wait that a barrier causes, with the earlier entries that must end first.
-    package struct BarrierWait: Sendable {
-        /// A Boolean value that indicates whether the entry itself is a barrier.
-        package let isBarrier: Bool
-        /// The barriers that were added before the entry, in no particular order.
-        package let barriers: [QueueEntry]
-        /// All entries that must end before the entry begins, including the barriers, in no particular order.
-        package let ahead: [QueueEntry]
     }
 }
 
@@ -157,11 +144,13 @@ extension QueueExplanation.Reason: CustomStringConvertible {
     /// A description of the reason that can be part of a sentence.
     package var description: String {
         switch self {
-        case .dependency(let dependency): "it depends on \(dependency.operation.displayName) (\(dependency.standing))"
+        case .dependency(let operation, let standing): "it depends on \(operation.displayName) (\(standing))"
         case .hold(let hold): "\(hold.detail)\(hold.namesHolders ? "" : " (held by \(names(of: hold.holders)))")"
         case .suspended(let reason): "the queue is suspended" + (reason.map { " (\($0))" } ?? "")
         case .threadLimit(let count): "all \(count) threads that the queues of the process may have are busy"
-        case .barrier(let wait): wait.description
+        case .barrier(nil, let ahead): "it is a barrier, and \(names(ahead)) must end first"
+        case .barrier(let barriers?, let ahead):
+            "it is behind the barrier \(names(barriers)), and \(names(ahead)) must end first"
         case .width(let width, let holders):
             "all slots of the queue are occupied (width \(width), held by \(names(holders)))"
         case .threads(let count, let holders):
@@ -213,15 +202,6 @@ extension QueueExplanation.Hold {
     }
 }
 
-extension QueueExplanation.BarrierWait: CustomStringConvertible {
-    /// A description of the barrier that can be part of a sentence.
-    package var description: String {
-        isBarrier
-            ? "it is a barrier, and \(names(ahead)) must end first"
-            : "it is behind the barrier \(names(barriers)), and \(names(ahead)) must end first"
-    }
-}
-
 /// Returns the first few names.
 private func names(_ entries: [QueueEntry]) -> String { list(entries.map(\.name)) }
 
@@ -256,9 +236,7 @@ extension QueueEngine {
         var reasons: [QueueExplanation.Reason] = []
         switch place {
         case .waiting:
-            reasons = operation.unendedDependencies.map {
-                .dependency(QueueExplanation.Dependency(operation: $0, standing: standing(ofAny: $0)))
-            }
+            reasons = operation.unendedDependencies.map { .dependency($0, standing(ofAny: $0)) }
             if (operation as? ManagedOperation)?.core.withLock({ $0.isHeldByGroup }) == true {
                 reasons.append(.hold(.init(kind: "group", detail: "its group is suspended", holders: [])))
             }
@@ -325,7 +303,7 @@ extension QueueEngine {
         guard [.waiting, .held, .ready, .entering].contains(entry.stage) else { return [] }
         var reasons: [QueueExplanation.Reason] = []
         if machine.isSuspended { reasons.append(.suspended(because: state.suspension.reasons)) }
-        if let wait = barrierWait(entry, machine) { reasons.append(.barrier(wait)) }
+        if let wait = barrierWait(entry, machine) { reasons.append(wait) }
         guard entry.stage == .ready, reasons.isEmpty else { return reasons }
         let ahead = machine.countReady(before: entry)
         if machine.running >= machine.width {
@@ -338,19 +316,17 @@ extension QueueEngine {
         return reasons
     }
 
-    private func barrierWait(
-        _ entry: QueueMachine.Entry, _ machine: QueueMachine
-    ) -> QueueExplanation.BarrierWait? {
+    private func barrierWait(_ entry: QueueMachine.Entry, _ machine: QueueMachine) -> QueueExplanation.Reason? {
         guard !machine.isInFront(entry.epoch) else { return nil }
         let front = machine.front.number
         // Numbers wrap around, so their distances from the front are compared.
         let distance = entry.epoch &- front
         let ahead = entries(machine) { $0.stage != .free && $0.epoch &- front < distance }
+        if machine.isBarrier(entry.epoch) { return .barrier(behind: nil, ahead: ahead) }
         let barriers = entries(machine) {
             $0.stage != .free && $0.epoch &- front < distance && machine.isBarrier($0.epoch)
         }
-        return QueueExplanation.BarrierWait(
-            isBarrier: machine.isBarrier(entry.epoch), barriers: barriers, ahead: ahead)
+        return .barrier(behind: barriers, ahead: ahead)
     }
 
     private func entries(

@@ -7,11 +7,8 @@ import Foundation
 ///
 /// The value has no clock, so each call gets the current date.
 package struct CookieMachine: Sendable {
-    private struct Entry: Sendable {
-        var cookie: Cookie
-        /// The position of the cookie in the order in which cookies were set.
-        var serial: UInt64
-    }
+    /// A cookie and its position in the order in which cookies were set.
+    private typealias Entry = (cookie: Cookie, serial: UInt64)
 
     private let limits: CookieLimits
     private let suffixes: PublicSuffixRule
@@ -29,12 +26,8 @@ package struct CookieMachine: Sendable {
         entries.values.joined().sorted { $0.serial < $1.serial }.map(\.cookie)
     }
 
-    /// A cookie that a server asks to set.
-    package struct Offer: Sendable {
-        let asked: SetCookie
-        /// Whether the domain of the cookie is a public suffix.
-        let isForPublicSuffix: Bool
-    }
+    /// A cookie that a server asks to set, and whether the domain of the cookie is a public suffix.
+    package typealias Offer = (asked: SetCookie, isForPublicSuffix: Bool)
 
     /// Returns the cookies that a response asks to set.
     ///
@@ -46,7 +39,7 @@ package struct CookieMachine: Sendable {
             // Other domains are rejected without asking the rule.
             let isNamed =
                 !asked.domain.isEmpty && !asked.domain.hasSuffix(".") && asked.domain.utf8.allSatisfy { $0 < 0x80 }
-            return Offer(asked: asked, isForPublicSuffix: isNamed && suffixes.isPublicSuffix(asked.domain))
+            return (asked, isNamed && suffixes.isPublicSuffix(asked.domain))
         }
     }
 
@@ -103,7 +96,7 @@ package struct CookieMachine: Sendable {
             hasChanged = true
         }
         if !cookie.isExpired(at: now) {
-            group.append(Entry(cookie: cookie, serial: serial))
+            group.append((cookie, serial))
             count += 1
             hasChanged = true
         }

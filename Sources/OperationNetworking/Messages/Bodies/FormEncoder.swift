@@ -353,10 +353,7 @@ extension FormEncodingError: LocalizedError {
 
 /// A writer that converts a tree to pairs, and pairs to text.
 struct FormWriter {
-    struct Pair: Equatable {
-        let name: String
-        let value: String
-    }
+    typealias Pair = (name: String, value: String)
 
     private let options: FormEncoder
     private var pairs: [Pair] = []
@@ -376,8 +373,8 @@ struct FormWriter {
         switch node.content {
         case .empty: break
         case .null:
-            if let text = options.nils.text { pairs.append(Pair(name: name, value: text)) }
-        case .text(let text): pairs.append(Pair(name: name, value: text))
+            if let text = options.nils.text { pairs.append((name, text)) }
+        case .text(let text): pairs.append((name, text))
         case .list(let nodes):
             for (index, node) in nodes.enumerated() { write(node, name: options.arrays.name(name, index)) }
         case .keyed(let children):

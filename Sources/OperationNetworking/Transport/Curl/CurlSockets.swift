@@ -21,11 +21,9 @@
         }
 
         /// The ports of a connection, because connections to different servers may have the same local port.
-        struct Ports {
-            let local: UInt16
-            /// The port of the request, although an override may lead to another one.
-            let remote: UInt16
-        }
+        ///
+        /// The remote port is the port of the request, although an override may lead to another one.
+        typealias Ports = (local: UInt16, remote: UInt16)
 
         static let capacity = 256
 

@@ -39,7 +39,7 @@
         /// The number of times that libcurl was about to send the request.
         var requestCount = 0
         /// The ports of the connection over which libcurl was last about to send the request.
-        var ports = CurlSockets.Ports(local: 0, remote: 0)
+        var ports: CurlSockets.Ports = (0, 0)
         /// libcurl's redirect time at that moment, which changes whenever the transfer leaves its connection.
         var redirectTime: Int64 = 0
         /// Whether the transfer is counted in ``CurlLoop/delicateCount``.
@@ -286,8 +286,7 @@
             }
             handle.set(OKCurlOptionPreRequestData, context)
             _ = OKCurlSetPreRequest(handle.easy) { context, _, _, remotePort, localPort in
-                let ports = CurlSockets.Ports(
-                    local: UInt16(truncatingIfNeeded: localPort), remote: UInt16(truncatingIfNeeded: remotePort))
+                let ports = (UInt16(truncatingIfNeeded: localPort), UInt16(truncatingIfNeeded: remotePort))
                 return Int32(CurlTransfer.of(context)?.announceRequest(over: ports) ?? OKCurlPreRequestAbort)
             }
         }
