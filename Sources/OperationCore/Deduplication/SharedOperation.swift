@@ -203,32 +203,21 @@ package struct SharingOptions: Sendable {
 }
 
 /// The thread or queue on which ``SharedOperations`` executes work.
-package struct SharedRunPlace: Sendable {
-    enum Kind {
-        case firstAsker
-        case manager(QueueManager)
-        case foundation(OperationQueue)
-    }
-
-    let kind: Kind
-
-    /// A value that makes the work execute on the thread that starts the first operation for the key, and thus in that
-    /// operation's queue.
+package enum SharedRunPlace: Sendable {
+    /// The work executes on the thread that starts the first operation for the key, and thus in that operation's queue.
     ///
     /// If the work cannot begin immediately, it begins later, outside the queue. While the first operation waits for
     /// the work, the operation occupies no slot in a ``QueueManager``.
-    package static var firstAsker: Self { Self(kind: .firstAsker) }
-
-    /// Returns a value that makes the work execute in a ``QueueManager``.
+    case firstAsker
+    /// The work executes in a ``QueueManager``.
     ///
     /// The operations that share the work may be in the same queue, because they occupy no slots while they wait.
-    package static func queue(_ queue: QueueManager) -> Self { Self(kind: .manager(queue)) }
-
-    /// Returns a value that makes the work execute in an `OperationQueue`.
+    case queue(QueueManager)
+    /// The work executes in an `OperationQueue`.
     ///
     /// Do not add the operations that share the work to the same queue. Otherwise, they keep their slots while they
     /// wait, and the work might never begin.
-    package static func queue(_ queue: OperationQueue) -> Self { Self(kind: .foundation(queue)) }
+    case operationQueue(OperationQueue)
 }
 
 /// The runs of all keys and the operations that share them (the participants), as a value, with at most one run for

@@ -78,7 +78,7 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     public convenience init(
         on queue: OperationQueue, timeToLive: Duration = .zero, clock: any OperationClock = .system
     ) {
-        self.init(SharingOptions(timeToLive: timeToLive, clock: clock, place: .queue(queue)))
+        self.init(SharingOptions(timeToLive: timeToLive, clock: clock, place: .operationQueue(queue)))
     }
 
     package init(_ options: SharingOptions) {
@@ -179,12 +179,12 @@ extension SharedOperations {
     }
 
     private func start(_ run: Run, for participant: SharedOperation<ResultType, ErrorType>) {
-        switch options.place.kind {
+        switch options.place {
         case .firstAsker: break
         // The slot is given up before the run needs a slot, because the run may need this very slot.
-        case .manager, .foundation: participant.restForRun()
+        case .queue, .operationQueue: participant.restForRun()
         }
-        switch options.place.kind {
+        switch options.place {
         case .firstAsker:
             // The keeper is set before the run can wait, because a run that waits gives up the slot of the operation
             // that started it.
@@ -193,8 +193,8 @@ extension SharedOperations {
                 run.startIfNeeded()
                 participant.runDidStart(run)
             }
-        case .foundation(let queue): if run.isUnused { queue.addOperation(run) }
-        case .manager(let queue):
+        case .operationQueue(let queue): if run.isUnused { queue.addOperation(run) }
+        case .queue(let queue):
             guard run.isUnused else { return }
             do {
                 try queue.add(run)

@@ -191,14 +191,16 @@ extension GroupOperation {
         self.init(width: width, on: queue, synchronous: body, convert: GroupOperation.verdict)
     }
 
-    private static func verdict(_ error: ErrorType, _ operation: GroupOperation) -> GroupThrown<ErrorType> {
-        if error is CancellationError { return .cancellation(.bodyCancelled) }
+    private static func verdict(
+        _ error: ErrorType, _ operation: GroupOperation
+    ) -> OperationOutcome<ResultType, ErrorType> {
+        if error is CancellationError { return .cancelled(.bodyCancelled) }
         // Only an existential accepts any error that a failure contains.
         guard ErrorType.self == (any Error).self, let failure = error as? any AnyOperationFailure else {
-            return .error(error)
+            return .failure(error)
         }
-        if let cause = failure.cancellation { return .cancellation(.childCancelled(cause)) }
-        return .error(failure.underlyingError.flatMap { $0 as? ErrorType } ?? error)
+        if let cause = failure.cancellation { return .cancelled(.childCancelled(cause)) }
+        return .failure(failure.underlyingError.flatMap { $0 as? ErrorType } ?? error)
     }
 }
 
@@ -250,20 +252,16 @@ extension GroupOperation where ErrorType == GroupFailure {
         self.init(width: width, on: queue, synchronous: body, convert: GroupOperation.failure)
     }
 
-    private static func failure(_ error: any Error, _ operation: GroupOperation) -> GroupThrown<GroupFailure> {
-        if error is CancellationError { return .cancellation(.bodyCancelled) }
+    private static func failure(
+        _ error: any Error, _ operation: GroupOperation
+    ) -> OperationOutcome<ResultType, GroupFailure> {
+        if error is CancellationError { return .cancelled(.bodyCancelled) }
         let failure = error as? any AnyOperationFailure
-        if let cause = failure?.cancellation { return .cancellation(.childCancelled(cause)) }
+        if let cause = failure?.cancellation { return .cancelled(.childCancelled(cause)) }
         let children = operation.engine.state.withLock { $0.failures }
         let thrown = failure?.underlyingError ?? error
-        return .error(GroupFailure(group: operation.groupName, thrown: thrown, children: children))
+        return .failure(GroupFailure(group: operation.groupName, thrown: thrown, children: children))
     }
-}
-
-/// The effect on the group of an error that its body threw.
-enum GroupThrown<ErrorType: Error> {
-    case error(ErrorType)
-    case cancellation(CancellationCause)
 }
 
 // The bodies.
@@ -274,7 +272,7 @@ extension GroupOperation {
     private convenience init<Thrown: Error>(
         width: Int?, on queue: QueueManager?,
         _ body: @escaping @Sendable (GroupScope) async throws(Thrown) -> ResultType,
-        convert: @escaping @Sendable (Thrown, GroupOperation) -> GroupThrown<ErrorType>
+        convert: @escaping @Sendable (Thrown, GroupOperation) -> OperationOutcome<ResultType, ErrorType>
     ) {
         let engine = GroupEngine(GroupMachine(policy: .bodyDecides, width: width, hasBody: true), queue: queue)
         let begin: GroupBegin = { operation in
@@ -285,7 +283,7 @@ extension GroupOperation {
                 defer { BodyTasks.end(number, of: operation) }
                 do throws(Thrown) {
                     let result = try await body(GroupScope(engine: operation.engine))
-                    operation.bodyDidEnd(result)
+                    operation.bodyDidEnd(.success(result))
                 } catch {
                     operation.bodyDidEnd(convert(error, operation))
                 }
@@ -298,7 +296,7 @@ extension GroupOperation {
     private convenience init<Thrown: Error>(
         width: Int?, on queue: QueueManager?,
         synchronous body: @escaping @Sendable (GroupScope) throws(Thrown) -> ResultType,
-        convert: @escaping @Sendable (Thrown, GroupOperation) -> GroupThrown<ErrorType>
+        convert: @escaping @Sendable (Thrown, GroupOperation) -> OperationOutcome<ResultType, ErrorType>
     ) {
         let engine = GroupEngine(GroupMachine(policy: .bodyDecides, width: width, hasBody: true), queue: queue)
         let begin: GroupBegin = { operation in
@@ -308,7 +306,7 @@ extension GroupOperation {
                 let result = try BodyWait.within(operation) { () throws(Thrown) -> ResultType in
                     try body(GroupScope(engine: operation.engine))
                 }
-                operation.bodyDidEnd(result)
+                operation.bodyDidEnd(.success(result))
             } catch {
                 operation.bodyDidEnd(convert(error, operation))
             }
@@ -316,14 +314,11 @@ extension GroupOperation {
         self.init(engine, begin: begin, isSynchronous: true)
     }
 
-    private func bodyDidEnd(_ result: ResultType) {
-        engine.bodyEnded(.success) { [self] in finish(withResult: result) }
-    }
-
-    private func bodyDidEnd(_ thrown: GroupThrown<ErrorType>) {
-        switch thrown {
-        case .error(let error): engine.bodyEnded(.failure) { [self] in finish(withError: error) }
-        case .cancellation(let cause):
+    private func bodyDidEnd(_ outcome: OperationOutcome<ResultType, ErrorType>) {
+        switch outcome {
+        case .success(let result): engine.bodyEnded(.success) { [self] in finish(withResult: result) }
+        case .failure(let error): engine.bodyEnded(.failure) { [self] in finish(withError: error) }
+        case .cancelled(let cause):
             cancelIfUndecided(because: cause)
             engine.bodyEnded(.cancelled)
         }

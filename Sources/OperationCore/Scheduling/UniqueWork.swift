@@ -155,22 +155,20 @@ extension ManagedOperation {
 /// An *existing operation* is an operation that was added with the key and has not ended. See
 /// ``QueueManager/addUnique(_:key:policy:)``.
 public struct UniqueWorkPolicy: Sendable, Hashable, CustomStringConvertible {
-    enum Kind: String { case keep, replace, append }
-
-    let kind: Kind
+    private let name: String
 
     /// The queue keeps the existing operation and cancels the new operation with the cause `alreadyPresent`.
     ///
     /// If all existing operations have an outcome but have not ended yet, the new operation runs after they end.
-    public static let keep = Self(kind: .keep)
+    public static let keep = Self(name: "keep")
     /// The queue cancels the existing operations with the cause `replaced` and runs the new operation after they have
     /// ended.
-    public static let replace = Self(kind: .replace)
+    public static let replace = Self(name: "replace")
     /// The queue runs the new operation after all existing operations have ended, regardless of their outcomes.
-    public static let append = Self(kind: .append)
+    public static let append = Self(name: "append")
 
     /// The name of the policy.
-    public var description: String { kind.rawValue }
+    public var description: String { name }
 }
 
 /// The operations of a queue by their keys, as a value, with a line for each key of which the first operation may run.
@@ -178,10 +176,7 @@ public struct UniqueWorkPolicy: Sendable, Hashable, CustomStringConvertible {
 /// The table uses no locks. Removed values go to the trash, and the caller releases them without holding the lock.
 package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
     /// An operation in a line, and the turn for which it waits unless it is the first.
-    package struct Member {
-        package let work: Work
-        package let turn: Turn?
-    }
+    package typealias Member = (work: Work, turn: Turn?)
 
     private struct Place {
         let work: Work
@@ -190,7 +185,7 @@ package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
         var before: Int?
         var after: Int?
 
-        var member: Member { Member(work: work, turn: turn) }
+        var member: Member { (work, turn) }
     }
 
     private struct Line {

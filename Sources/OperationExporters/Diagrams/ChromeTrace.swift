@@ -126,14 +126,6 @@ package struct TraceEvent: Encodable, Sendable {
     /// The name of a color.
     package var cname: String?
     package var args: [String: String]?
-
-    package init(
-        name: String, cat: String? = nil, ph: String, ts: Double? = nil, dur: Double? = nil, tid: Int, id: Int? = nil,
-        bp: String? = nil, s: String? = nil, cname: String? = nil, args: [String: String]? = nil
-    ) {
-        (self.name, self.cat, self.ph, self.ts, self.dur, self.tid, self.id) = (name, cat, ph, ts, dur, tid, id)
-        (self.bp, self.s, self.cname, self.args) = (bp, s, cname, args)
-    }
 }
 
 /// A complete Chrome trace.

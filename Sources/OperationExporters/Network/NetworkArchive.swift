@@ -265,13 +265,12 @@ struct ArchiveEntry: Codable, Sendable {
         var _error: String?
     }
 
-    struct Cache: Codable, Sendable {}
-
     let startedDateTime: String
     let time: Double
     var request: Request
     var response: Response
-    var cache = Cache()
+    /// An object without members, because nothing is known about a cache.
+    var cache: [String: String] = [:]
     let timings: ArchiveTimings
     let serverIPAddress: String?
     let comment: String?

@@ -64,17 +64,14 @@ struct TraceLayout {
     }
 
     private func name(_ kind: String, _ name: String, _ process: Int, _ track: Int) -> TraceEvent {
-        var line = TraceEvent(name: kind, ph: "M", tid: track, args: ["name": name])
-        line.pid = process
-        return line
+        TraceEvent(name: kind, ph: "M", pid: process, tid: track, args: ["name": name])
     }
 
     private func marks(of operation: TracedOperation, _ process: Int, _ track: Int) -> [TraceEvent] {
         operation.marks.map { mark in
-            var line = TraceEvent(
-                name: mark.name, cat: "operation", ph: "i", ts: mark.moment.microseconds, tid: track, s: "t")
-            line.pid = process
-            return line
+            TraceEvent(
+                name: mark.name, cat: "operation", ph: "i", ts: mark.moment.microseconds, pid: process, tid: track,
+                s: "t")
         }
     }
 }
@@ -159,10 +156,9 @@ struct TraceStretch: Sendable {
 
     /// Returns the event of this bar, and the events of its nested bars.
     func lines(_ process: Int, _ track: Int) -> [TraceEvent] {
-        var line = TraceEvent(
+        let line = TraceEvent(
             name: name, cat: category, ph: "X", ts: began.microseconds, dur: began.duration(to: ended).microseconds,
-            tid: track, cname: colour, args: figures.isEmpty ? nil : figures)
-        line.pid = process
+            pid: process, tid: track, cname: colour, args: figures.isEmpty ? nil : figures)
         return [line] + linesOfParts(process, track)
     }
 }

@@ -68,7 +68,7 @@ final class DownloadStore {
         hadPart = claim.size != nil
         guard let size = claim.size else { return }
         metadata = metadataFile?.read()
-        length = metadata?.trusted(of: size, boot: SystemBoot.identity) ?? 0
+        length = metadata?.trusted(of: size, boot: bootIdentity) ?? 0
     }
 
     deinit {
@@ -146,7 +146,7 @@ extension DownloadStore {
     /// Stores the metadata, to be written when the download could be resumed with it.
     private func record(_ metadata: DownloadMetadata) {
         var metadata = metadata
-        metadata.boot = SystemBoot.identity
+        metadata.boot = bootIdentity
         self.metadata = metadata
         owesMetadata = metadata.validator != nil && options.keepsPart && metadataFile != nil
     }
@@ -381,19 +381,18 @@ struct DownloadNames {
     }
 }
 
-/// The current boot session of the system, during which written bytes survive the end of the process.
-enum SystemBoot {
-    /// A string that changes with each boot of the system, or `nil` if the system does not provide one.
-    static let identity: String? = {
-        #if canImport(Darwin)
-            var bytes = [CChar](repeating: 0, count: 64)
-            var count = bytes.count
-            guard sysctlbyname("kern.bootsessionuuid", &bytes, &count, nil, 0) == 0 else { return nil }
-            return String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        #else
-            let text = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
-            let trimmed = text.map { $0.filter { !$0.isWhitespace } }
-            return trimmed?.isEmpty == false ? trimmed : nil
-        #endif
-    }()
-}
+/// A string that changes with each boot of the system, or `nil` if the system does not provide one.
+///
+/// Until the next boot, written bytes survive the end of the process.
+private let bootIdentity: String? = {
+    #if canImport(Darwin)
+        var bytes = [CChar](repeating: 0, count: 64)
+        var count = bytes.count
+        guard sysctlbyname("kern.bootsessionuuid", &bytes, &count, nil, 0) == 0 else { return nil }
+        return String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    #else
+        let text = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
+        let trimmed = text.map { $0.filter { !$0.isWhitespace } }
+        return trimmed?.isEmpty == false ? trimmed : nil
+    #endif
+}()

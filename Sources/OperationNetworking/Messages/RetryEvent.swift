@@ -159,13 +159,9 @@ public struct FailedAttempt: Sendable {
 
 /// A rule that identifies a kind of failure after which an operation may send its request again.
 public struct RetryRule: Sendable, Hashable {
-    /// The property of a failure that makes the rule match.
-    private enum Subject: Sendable, Hashable {
-        case status(Int)
-        case failure(NetworkError.Code)
-    }
-
-    private let subject: Subject
+    private let code: NetworkError.Code
+    /// The status code of matching responses, or `nil` if the rule matches all errors with the code.
+    private var status: Int?
     /// A sentence that explains why another attempt may succeed.
     public let reason: String
     /// A Boolean value that indicates whether the rule matches failures that an overloaded server causes.
@@ -187,7 +183,7 @@ public struct RetryRule: Sendable, Hashable {
     ///   - status: The status code that the rule matches.
     ///   - reason: A sentence that explains why another attempt may succeed.
     public static func status(_ status: Int, because reason: String) -> RetryRule {
-        RetryRule(subject: .status(status), reason: reason)
+        RetryRule(code: .unacceptableStatus, status: status, reason: reason)
     }
 
     /// Creates a rule that matches errors with the given code.
@@ -196,7 +192,7 @@ public struct RetryRule: Sendable, Hashable {
     ///   - code: The error code that the rule matches.
     ///   - reason: A sentence that explains why another attempt may succeed.
     public static func failure(_ code: NetworkError.Code, because reason: String) -> RetryRule {
-        RetryRule(subject: .failure(code), reason: reason)
+        RetryRule(code: code, reason: reason)
     }
 
     /// Returns a copy of the rule that uses the longer pauses of ``Retry/throttledBackoff``.
@@ -219,21 +215,13 @@ public struct RetryRule: Sendable, Hashable {
 
     /// Returns a Boolean value that indicates whether the rule matches an error.
     package func matches(_ error: NetworkError) -> Bool {
-        switch subject {
-        case .status(let status): error.code == .unacceptableStatus && error.status == status
-        case .failure(let code): error.code == code
-        }
+        error.code == code && (status == nil || error.status == status)
     }
 }
 
 extension RetryRule: CustomStringConvertible {
     /// The status code or the error code that the rule matches.
-    public var description: String {
-        switch subject {
-        case .status(let status): "status \(status)"
-        case .failure(let code): "\(code)"
-        }
-    }
+    public var description: String { status.map { "status \($0)" } ?? "\(code)" }
 }
 
 // The standard rules. A request is not sent again after any other failure. Other status codes (such as 501, 505 and

@@ -184,17 +184,14 @@ extension NetworkAttempts {
 /// event. A late step of an attempt that is over causes no event. When an outer part ends, its open inner parts end
 /// first.
 package struct ObservationMachine: Sendable {
-    private struct Hop: Sendable {
-        let number: Int
-        var head: ResponseHead?
-    }
-
     private struct Attempt: Sendable {
         let number: Int
         let began: OperationInstant
         var sent: OperationInstant?
         var hops = 0
-        var hop: Hop?
+        var isInHop = false
+        /// The headers of the response of the current hop.
+        var hopHead: ResponseHead?
         var head: ResponseHead?
         var metrics: TransferMetrics?
         var isHeld = false
@@ -290,16 +287,16 @@ package struct ObservationMachine: Sendable {
         case .hop(.begins(let request)):
             endHop(now, make, &events)
             self.request = request
-            let number = (attempt?.hops ?? 0) + 1
-            attempt?.hops = number
-            attempt?.hop = Hop(number: number)
+            attempt?.hops += 1
+            attempt?.isInHop = true
+            attempt?.hopHead = nil
             attempt?.metrics = nil
             attempt?.isBodySent = false
             attempt?.hasResponded = false
             events.append(event(.hopBegan, now, make))
         case .hop(.left(let head)):
-            guard attempt?.hop != nil else { return }
-            attempt?.hop?.head = head
+            guard attempt?.isInHop == true else { return }
+            attempt?.hopHead = head
             events.append(event(.leftBehind, now, make) { $0.head = head })
         case .hop(.ended): endHop(now, make, &events)
         case .hop(.measured(let metrics)):
@@ -315,7 +312,7 @@ package struct ObservationMachine: Sendable {
             // A local file has its own headers, which arrive after the headers of its last response were reported.
             guard attempt?.hasResponded == false else { return }
             attempt?.hasResponded = true
-            attempt?.hop?.head = head
+            attempt?.hopHead = head
             events.append(event(.responded, now, make))
         case .evaluated(let body, let count):
             end(.success, now, make, &events) { ($0.responseBody, $0.receivedBytes) = (body, count) }
@@ -329,9 +326,9 @@ package struct ObservationMachine: Sendable {
 
     /// Ends the current hop.
     private mutating func endHop(_ now: OperationInstant, _ make: Make, _ events: inout [NetworkEvent]) {
-        guard let hop = attempt?.hop else { return }
-        events.append(event(.hopEnded, now, make) { $0.head = hop.head })
-        attempt?.hop = nil
+        guard let attempt, attempt.isInHop else { return }
+        events.append(event(.hopEnded, now, make) { $0.head = attempt.hopHead })
+        self.attempt?.isInHop = false
     }
 
     private mutating func end(

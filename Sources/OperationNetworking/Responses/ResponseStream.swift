@@ -72,12 +72,8 @@ public struct ResponseStream: AsyncSequence, Sendable {
         /// An iterator that provides the bytes of a response body.
         package struct Iterator: AsyncIteratorProtocol {
             var pieces: ResponseStream.Iterator
-            private var piece = Data()
-            private var position = 0
-
-            init(pieces: ResponseStream.Iterator) {
-                self.pieces = pieces
-            }
+            fileprivate var piece = Data()
+            fileprivate var position = 0
 
             /// Returns the next byte of the body, or `nil` at the end of the body.
             package mutating func next() async throws -> UInt8? {
@@ -104,11 +100,7 @@ public struct ResponseStream: AsyncSequence, Sendable {
             var pieces: ResponseStream.Iterator
             /// Whether text after the last line ending is a line, too.
             var givesRest = true
-            private var splitter = LineSplitter()
-
-            init(pieces: ResponseStream.Iterator) {
-                self.pieces = pieces
-            }
+            fileprivate var splitter = LineSplitter()
 
             /// Returns the next line of the body, or `nil` at the end of the body.
             ///

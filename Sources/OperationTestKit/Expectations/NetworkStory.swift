@@ -26,7 +26,7 @@ extension AnyNetworkOperation {
     /// The description contains the individual attempts only if the operation has `retry` settings or another policy
     /// that can start another attempt, such as an `OfflinePolicy`.
     public var story: String {
-        AttemptDescription(self).parts.map(\.description).joined(separator: " → ")
+        AttemptDescription.all(of: self).flatMap(\.parts).joined(separator: " → ")
     }
 
     /// Checks that the operation made exactly the given attempts, in the given order.
@@ -53,7 +53,7 @@ extension AnyNetworkOperation {
     public func expectAttempts(
         _ expected: ExpectedAttempt..., fileID: String = #fileID, line: Int = #line
     ) throws(UnmetExpectation) {
-        let found = AttemptDescription(self).attempts
+        let found = AttemptDescription.all(of: self)
         let isSame = expected.count == found.count && zip(expected, found).allSatisfy { $0.fits($1) }
         guard !isSame else { return }
         let first = zip(expected, found).enumerated().first { !$1.0.fits($1.1) }?.offset
@@ -70,80 +70,59 @@ extension AnyNetworkOperation {
     }
 }
 
-/// The attempts of an operation, in a form that can be described.
-struct AttemptDescription {
-    struct Attempt: CustomStringConvertible {
-        enum Kind: Equatable {
-            case status(Int)
-            case failure(NetworkError.Code)
-            case success
-            case cancelled
-            case unfinished
-        }
+/// The result of an attempt and the wait after it, which a text can describe.
+struct AttemptDescription: CustomStringConvertible {
+    enum Kind: Equatable {
+        case status(Int)
+        case failure(NetworkError.Code)
+        case success
+        case cancelled
+        case unfinished
+    }
 
-        var kind: Kind
-        var pause: Duration?
-        var putAside: WaitReason?
+    var kind: Kind
+    var pause: Duration?
+    var putAside: WaitReason?
 
-        var description: String {
-            let word =
-                switch kind {
-                case .status(let status): "\(status)"
-                case .failure(let code): "\(code)"
-                case .success: "success"
-                case .cancelled: "canceled"
-                case .unfinished: "…"
-                }
-            if let pause { return "\(word), pause \(Described.time(pause))" }
-            return putAside.map { "\(word), \($0)" } ?? word
+    private var word: String {
+        switch kind {
+        case .status(let status): "\(status)"
+        case .failure(let code): "\(code)"
+        case .success: "success"
+        case .cancelled: "canceled"
+        case .unfinished: "…"
         }
     }
 
-    /// A part of the line.
-    enum Part: CustomStringConvertible {
-        case attempt(Attempt.Kind)
-        case pause(Duration)
-        case aside(WaitReason)
-
-        var description: String {
-            switch self {
-            case .attempt(let kind): Attempt(kind: kind).description
-            case .pause(let pause): Described.time(pause)
-            case .aside(let reason): reason.description
-            }
-        }
+    var description: String {
+        if let pause { return "\(word), pause \(Described.time(pause))" }
+        return putAside.map { "\(word), \($0)" } ?? word
     }
 
-    let attempts: [Attempt]
+    /// The texts for the result of the attempt, the pause after it, and the reason for a longer wait.
+    var parts: [String] {
+        [word, pause.map(Described.time), putAside?.description].compactMap(\.self)
+    }
 
-    init(_ operation: any AnyNetworkOperation) {
+    static func all(of operation: any AnyNetworkOperation) -> [AttemptDescription] {
         let records = operation.failedAttempts
         var attempts = records.map { record in
-            Attempt(
-                kind: Self.kind(record.code, record.status), pause: record.pause, putAside: record.putAside)
+            AttemptDescription(
+                kind: kind(record.code, record.status), pause: record.pause, putAside: record.putAside)
         }
         let isAgain = records.last.map { $0.pause != nil || $0.putAside != nil } ?? true
         switch operation.anyOutcome {
-        case .success?: attempts.append(Attempt(kind: .success))
+        case .success?: attempts.append(AttemptDescription(kind: .success))
         // The last record is the attempt with the error, unless there is no record or something else failed.
         case .failure(let error)?:
-            if isAgain { attempts.append(Attempt(kind: Self.kind(error.code, error.status))) }
-        case .cancelled?: attempts.append(Attempt(kind: .cancelled))
-        case nil: if isAgain, operation.attemptCount > 0 { attempts.append(Attempt(kind: .unfinished)) }
+            if isAgain { attempts.append(AttemptDescription(kind: kind(error.code, error.status))) }
+        case .cancelled?: attempts.append(AttemptDescription(kind: .cancelled))
+        case nil: if isAgain, operation.attemptCount > 0 { attempts.append(AttemptDescription(kind: .unfinished)) }
         }
-        self.attempts = attempts
+        return attempts
     }
 
-    var parts: [Part] {
-        attempts.flatMap { attempt in
-            var parts = [Part.attempt(attempt.kind)]
-            if let pause = attempt.pause { parts.append(.pause(pause)) }
-            if let reason = attempt.putAside { parts.append(.aside(reason)) }
-            return parts
-        }
-    }
-
-    private static func kind(_ code: NetworkError.Code, _ status: Int?) -> Attempt.Kind {
+    private static func kind(_ code: NetworkError.Code, _ status: Int?) -> Kind {
         if code == .unacceptableStatus, let status { .status(status) } else { .failure(code) }
     }
 }
@@ -153,7 +132,7 @@ struct AttemptDescription {
 /// Pass expected attempts to the operation's `expectAttempts` method. If you specify neither a pause nor a wait reason,
 /// the expected attempt matches regardless of the pause or wait after the attempt.
 public struct ExpectedAttempt: Sendable, CustomStringConvertible {
-    private let kind: AttemptDescription.Attempt.Kind
+    private let kind: AttemptDescription.Kind
     private var pause: ClosedRange<Duration>?
     /// The reason for which the operation waited after the attempt.
     private var putAside: WaitReason.Kind?
@@ -224,14 +203,14 @@ public struct ExpectedAttempt: Sendable, CustomStringConvertible {
 
     /// A short description of the expected attempt.
     public var description: String {
-        let word = AttemptDescription.Attempt(kind: kind).description
+        let word = AttemptDescription(kind: kind).description
         if let putAside { return "\(word), paused for: \(putAside)" }
         guard let pause else { return word }
         let (least, most) = (Described.time(pause.lowerBound), Described.time(pause.upperBound))
         return "\(word), pause \(least == most ? least : "\(least) to \(most)")"
     }
 
-    func fits(_ attempt: AttemptDescription.Attempt) -> Bool {
+    func fits(_ attempt: AttemptDescription) -> Bool {
         guard attempt.kind == kind else { return false }
         if let putAside, attempt.putAside?.kind != putAside { return false }
         guard let pause else { return true }

@@ -27,7 +27,7 @@ final class LoopbackConnection {
     private(set) var isIdle = false
     private var requestCount = 0
     private var isParsing = false
-    private var interest: PollInterest?
+    private var interest: PollEvents?
 
     var pace = LoopbackStep.Pace.full
     var paceWait = 0
@@ -67,7 +67,7 @@ final class LoopbackConnection {
         settle()
     }
 
-    func handle(_ result: PollResult) {
+    func handle(_ result: PollEvents) {
         if result.contains(.writable) { advance() }
         if !isClosed, result.contains(.readable) || result.contains(.broken) { receive() }
         settle()
@@ -137,9 +137,9 @@ final class LoopbackConnection {
             isIdle = isIdleNow
             loop.journal.count { $0.idleConnections += isIdleNow ? 1 : -1 }
         }
-        var wanted: PollInterest = []
-        if isReading { wanted.insert(.reading) }
-        if !output.isEmpty || outputFile != nil || (player != nil && isPlaying) { wanted.insert(.writing) }
+        var wanted: PollEvents = []
+        if isReading { wanted.insert(.readable) }
+        if !output.isEmpty || outputFile != nil || (player != nil && isPlaying) { wanted.insert(.writable) }
         guard wanted != interest else { return }
         interest = wanted
         loop.poller.watch(file, for: wanted)

@@ -47,7 +47,7 @@ final class LoopbackLoop {
 
     /// Runs the server until it is stopped, and then closes everything.
     func run() {
-        poller.watch(mailbox.reading, for: .reading)
+        poller.watch(mailbox.reading, for: .readable)
         watchListeners()
         while !isStopped { poller.wait { file, result in handle(file, result) } }
         for connection in Array(connections.values) { connection.end(by: .close) }
@@ -70,7 +70,7 @@ final class LoopbackLoop {
         watchListeners()
     }
 
-    private func handle(_ file: Int32, _ result: PollResult) {
+    private func handle(_ file: Int32, _ result: PollEvents) {
         if let connection = connections[file] {
             connection.handle(result)
         } else if file == mailbox.reading {
@@ -115,7 +115,7 @@ final class LoopbackLoop {
     }
 
     private func watchListeners() {
-        for file in listeners.files { poller.watch(file, for: accepts ? .reading : []) }
+        for file in listeners.files { poller.watch(file, for: accepts ? .readable : []) }
     }
 }
 
@@ -131,12 +131,7 @@ final class LoopbackInbox: Sendable {
         case stop
     }
 
-    private struct State {
-        var messages: [Message] = []
-        var writing: Int32?
-    }
-
-    private let state: Locked<State>
+    private let state: Locked<(messages: [Message], writing: Int32?)>
     /// The reading end of the pipe that wakes the thread, which the thread closes.
     let reading: Int32
 
@@ -144,7 +139,7 @@ final class LoopbackInbox: Sendable {
     init?() {
         guard let (reading, writing) = Sockets.makePipe() else { return nil }
         self.reading = reading
-        state = Locked(State(writing: writing))
+        state = Locked(([], writing))
     }
 
     func post(_ message: Message) {

@@ -15,39 +15,32 @@ import Foundation
 public struct LoopbackResource: Sendable {
     /// A source for the bytes of a resource.
     public struct Content: Sendable {
-        enum Kind: Sendable {
-            case bytes([UInt8])
-            case pattern
-            case file(String)
-        }
-
-        let kind: Kind
         let count: Int
+        /// Creates a step that sends a range of the bytes.
+        let step: @Sendable (Range<Int>) -> LoopbackStep
 
         /// Returns a source that provides the given bytes.
-        public static func bytes(_ bytes: [UInt8]) -> Self { Self(kind: .bytes(bytes), count: bytes.count) }
+        public static func bytes(_ bytes: [UInt8]) -> Self {
+            Self(count: bytes.count) { LoopbackStep(kind: .content(Array(bytes[$0]))) }
+        }
 
         /// Returns a source that provides the first `count` bytes of ``TestPattern``.
         ///
         /// The source does not keep these bytes in memory.
-        public static func pattern(count: Int) -> Self { Self(kind: .pattern, count: max(count, 0)) }
+        public static func pattern(count: Int) -> Self {
+            Self(count: max(count, 0)) { range in
+                let start = range.lowerBound % TestPattern.period
+                return LoopbackStep(kind: .repeating(TestPattern.block, start: start, count: range.count))
+            }
+        }
 
         /// Returns a source that provides the first `count` bytes of a file.
         ///
         /// - Parameters:
         ///   - path: The path of the file.
         ///   - count: The number of bytes. If the file contains fewer bytes, the server resets the connection.
-        public static func file(_ path: String, count: Int) -> Self { Self(kind: .file(path), count: max(count, 0)) }
-
-        func step(_ range: Range<Int>) -> LoopbackStep {
-            switch kind {
-            case .bytes(let bytes): LoopbackStep(kind: .content(Array(bytes[range])))
-            case .pattern:
-                LoopbackStep(
-                    kind: .repeating(
-                        TestPattern.block, start: range.lowerBound % TestPattern.period, count: range.count))
-            case .file(let path): .sendFile(path, offset: range.lowerBound, count: range.count)
-            }
+        public static func file(_ path: String, count: Int) -> Self {
+            Self(count: max(count, 0)) { .sendFile(path, offset: $0.lowerBound, count: $0.count) }
         }
     }
 

@@ -6,32 +6,25 @@ import Foundation
 /// An object that waits until descriptors can be read or written, for use on one thread.
 protocol Poller: AnyObject {
     /// Watches a descriptor, or changes the events for which it is watched.
-    func watch(_ file: Int32, for interest: PollInterest)
+    func watch(_ file: Int32, for interest: PollEvents)
 
     /// Stops watching a descriptor, before it is closed.
     func forget(_ file: Int32)
 
     /// Waits for an event, and calls `body` for each descriptor with events.
-    func wait(_ body: (Int32, PollResult) -> Void)
+    func wait(_ body: (Int32, PollEvents) -> Void)
 
     /// Releases the resources of the system.
     func close()
 }
 
-/// The events for which a descriptor is watched, in addition to errors, which are always reported.
-struct PollInterest: OptionSet {
-    let rawValue: UInt8
-
-    static let reading = Self(rawValue: 1)
-    static let writing = Self(rawValue: 2)
-}
-
-/// The events of a descriptor.
-struct PollResult: OptionSet {
+/// Events of a descriptor.
+struct PollEvents: OptionSet {
     let rawValue: UInt8
 
     static let readable = Self(rawValue: 1)
     static let writable = Self(rawValue: 2)
+    /// An error, which is always reported.
     static let broken = Self(rawValue: 4)
 }
 
@@ -42,7 +35,7 @@ struct PollResult: OptionSet {
     final class EpollPoller: Poller {
         private let calls: Calls
         private let instance: Int32
-        private var interests: [Int32: PollInterest] = [:]
+        private var interests: [Int32: PollEvents] = [:]
         private let events: UnsafeMutableRawBufferPointer
 
         /// Creates a poller, or returns nil if the system has no epoll or no free descriptor.
@@ -58,7 +51,7 @@ struct PollResult: OptionSet {
 
         deinit { events.deallocate() }
 
-        func watch(_ file: Int32, for interest: PollInterest) {
+        func watch(_ file: Int32, for interest: PollEvents) {
             let former = interests.updateValue(interest, forKey: file)
             if former == interest { return }
             withUnsafeTemporaryAllocation(byteCount: Event.size, alignment: 8) { event in
@@ -74,7 +67,7 @@ struct PollResult: OptionSet {
             }
         }
 
-        func wait(_ body: (Int32, PollResult) -> Void) {
+        func wait(_ body: (Int32, PollEvents) -> Void) {
             let count = calls.wait(instance, events.baseAddress, Int32(Self.batch), -1)
             for index in 0..<max(Int(count), 0) {
                 let event = UnsafeRawBufferPointer(rebasing: events[(index * Event.size)..<((index + 1) * Event.size)])
@@ -105,18 +98,18 @@ struct PollResult: OptionSet {
                 static let dataOffset = 8
             #endif
 
-            static func store(_ file: Int32, _ interest: PollInterest, in event: UnsafeMutableRawBufferPointer) {
+            static func store(_ file: Int32, _ interest: PollEvents, in event: UnsafeMutableRawBufferPointer) {
                 var flags: UInt32 = 0
-                if interest.contains(.reading) { flags |= 0x1 }
-                if interest.contains(.writing) { flags |= 0x4 }
+                if interest.contains(.readable) { flags |= 0x1 }
+                if interest.contains(.writable) { flags |= 0x4 }
                 event.storeBytes(of: flags, toByteOffset: 0, as: UInt32.self)
                 event.storeBytes(of: UInt64(UInt32(bitPattern: file)), toByteOffset: dataOffset, as: UInt64.self)
             }
 
-            static func load(from event: UnsafeRawBufferPointer) -> (Int32, PollResult) {
+            static func load(from event: UnsafeRawBufferPointer) -> (Int32, PollEvents) {
                 let flags = event.loadUnaligned(fromByteOffset: 0, as: UInt32.self)
                 let data = event.loadUnaligned(fromByteOffset: dataOffset, as: UInt64.self)
-                var result: PollResult = []
+                var result: PollEvents = []
                 if flags & 0x1 != 0 { result.insert(.readable) }
                 if flags & 0x4 != 0 { result.insert(.writable) }
                 if flags & 0x18 != 0 { result.insert(.broken) }
@@ -150,10 +143,10 @@ final class PollPoller: Poller {
     private var entries: [pollfd] = []
     private var places: [Int32: Int] = [:]
 
-    func watch(_ file: Int32, for interest: PollInterest) {
+    func watch(_ file: Int32, for interest: PollEvents) {
         var events = Int16(0)
-        if interest.contains(.reading) { events |= Int16(POLLIN) }
-        if interest.contains(.writing) { events |= Int16(POLLOUT) }
+        if interest.contains(.readable) { events |= Int16(POLLIN) }
+        if interest.contains(.writable) { events |= Int16(POLLOUT) }
         if let place = places[file] {
             entries[place].events = events
         } else {
@@ -169,11 +162,11 @@ final class PollPoller: Poller {
         places[last.fd] = place
     }
 
-    func wait(_ body: (Int32, PollResult) -> Void) {
+    func wait(_ body: (Int32, PollEvents) -> Void) {
         guard poll(&entries, nfds_t(entries.count), -1) > 0 else { return }
         // The loop iterates over a copy, because handling an event changes the watched descriptors.
         for entry in entries where entry.revents != 0 {
-            var result: PollResult = []
+            var result: PollEvents = []
             if entry.revents & Int16(POLLIN) != 0 { result.insert(.readable) }
             if entry.revents & Int16(POLLOUT) != 0 { result.insert(.writable) }
             if entry.revents & Int16(POLLERR | POLLHUP | POLLNVAL) != 0 { result.insert(.broken) }

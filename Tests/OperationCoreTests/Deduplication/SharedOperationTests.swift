@@ -169,7 +169,7 @@ struct SharedOperationTests {
     @Test func `a run can execute in its own queue`() async throws {
         for isOurs in [true, false] {
             var options = SharingOptions()
-            options.place = isOurs ? .queue(QueueManager("runs", width: 1)) : .queue(OperationQueue())
+            options.place = isOurs ? .queue(QueueManager("runs", width: 1)) : .operationQueue(OperationQueue())
             let flights = SharedOperations<Int, Int, Flaw>(options)
             let runs = Runs()
             let participants = (0..<2).map { _ in flights.operation(for: 1) { runs.make() } }

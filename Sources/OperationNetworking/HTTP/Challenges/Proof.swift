@@ -24,7 +24,7 @@ package struct Proof: Sendable {
     package init?(_ challenge: Challenge, _ credential: Credential, at origin: WebOrigin, clientNonce: String) {
         switch (challenge.scheme, credential) {
         case ("basic", .password(let user, let password)):
-            guard let value = BasicAnswer.make(user: user, password: password) else { return nil }
+            guard let value = Self.basic(user: user, password: password) else { return nil }
             form = .fixed(value)
         case ("digest", .password(let user, let password)):
             guard let answer = DigestAnswer(challenge) else { return nil }
@@ -39,6 +39,14 @@ package struct Proof: Sendable {
         space = ProtectionSpace(origin: origin, realm: challenge.realm, scheme: challenge.scheme)
         self.credential = credential
         self.clientNonce = clientNonce
+    }
+
+    /// Returns the answer to a `Basic` challenge (RFC 7617), encoded in UTF-8, or `nil` if the name contains a colon or
+    /// either text contains a control character.
+    package static func basic(user: String, password: String) -> String? {
+        let isWritable = !user.utf8.contains(UInt8(ascii: ":")) && !(user + password).utf8.contains(where: \.isControl)
+        guard isWritable else { return nil }
+        return "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()
     }
 
     /// The nonce of a Digest proof, or `nil` for other schemes.
@@ -126,17 +134,6 @@ package struct ProofMemory: Sendable {
 
     /// Removes all proofs, for example when the user signs out.
     package mutating func forgetAll() { entries = [:] }
-}
-
-/// The answer to a `Basic` challenge (RFC 7617), encoded in UTF-8.
-package enum BasicAnswer {
-    /// Returns the value of the `Authorization` header, or `nil` if the name contains a colon or either text contains a
-    /// control character.
-    package static func make(user: String, password: String) -> String? {
-        let isWritable = !user.utf8.contains(UInt8(ascii: ":")) && !(user + password).utf8.contains(where: \.isControl)
-        guard isWritable else { return nil }
-        return "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()
-    }
 }
 
 /// The answer to a `Digest` challenge (RFC 7616).

@@ -172,12 +172,12 @@ extension RequestBody {
     public static func multipart(_ form: MultipartForm) throws(NetworkError) -> RequestBody {
         try checkBoundary(form.boundary)
         for part in form.parts { try check(part) }
-        let plan = MultipartPlan(form)
+        let pieces = form.pieces
         let boundary = form.boundary.isToken ? form.boundary : "\"\(form.boundary)\""
         return RequestBody.stream(
-            length: try plan.length(), canBeSentAgain: form.parts.allSatisfy(\.body.canBeSentAgain)
+            length: try length(of: pieces), canBeSentAgain: form.parts.allSatisfy(\.body.canBeSentAgain)
         ) {
-            MultipartProducer(plan)
+            MultipartProducer(pieces)
         }.withContentType("multipart/form-data; boundary=\(boundary)")
     }
 
@@ -241,6 +241,22 @@ extension RequestBody {
         }
     }
 
+    /// Returns the number of bytes, or `nil` if the length of a part is unknown.
+    private static func length(of pieces: [RequestBody]) throws(NetworkError) -> Int64? {
+        var sum: Int64 = 0
+        for piece in pieces {
+            guard let length = piece.length else { return nil }
+            let (next, overflows) = sum.addingReportingOverflow(length)
+            guard !overflows else {
+                throw NetworkError(
+                    code: .bodyLengthMismatch, phase: .checking,
+                    message: "The total length of the parts is too large. Check the lengths of the parts.")
+            }
+            sum = next
+        }
+        return sum
+    }
+
     private static func check(_ part: MultipartForm.Part) throws(NetworkError) {
         if let type = part.contentType {
             guard !type.isEmpty, type.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
@@ -274,65 +290,29 @@ extension RequestBody {
     }
 }
 
-/// The pieces of a form in their order, which are the bodies of the parts and the bytes around them.
-struct MultipartPlan: Sendable {
-    enum Piece: Sendable {
-        case bytes([UInt8])
-        case body(RequestBody)
-    }
-
-    let pieces: [Piece]
-
-    init(_ form: MultipartForm) {
-        var pieces: [Piece] = []
+extension MultipartForm {
+    /// The bodies of the parts and the bytes around them, in their order.
+    fileprivate var pieces: [RequestBody] {
+        var pieces: [RequestBody] = []
         var isFirst = true
-        for part in form.parts {
-            pieces.append(.bytes(Array("\(isFirst ? "" : "\r\n")--\(form.boundary)\r\n".utf8) + part.head))
-            if !part.body.isNone { pieces.append(.body(part.body)) }
+        for part in parts {
+            pieces.append(.data(Data("\(isFirst ? "" : "\r\n")--\(boundary)\r\n".utf8 + part.head)))
+            if !part.body.isNone { pieces.append(part.body) }
             isFirst = false
         }
-        pieces.append(.bytes(Array("\(isFirst ? "" : "\r\n")--\(form.boundary)--\r\n".utf8)))
-        self.pieces = pieces
-    }
-
-    /// Returns the number of bytes, or `nil` if the length of a part is unknown.
-    func length() throws(NetworkError) -> Int64? {
-        var sum: Int64 = 0
-        for piece in pieces {
-            let count: Int64
-            switch piece {
-            case .bytes(let bytes): count = Int64(bytes.count)
-            case .body(let body):
-                guard let length = body.length else { return nil }
-                count = length
-            }
-            let (next, overflows) = sum.addingReportingOverflow(count)
-            guard !overflows else {
-                throw NetworkError(
-                    code: .bodyLengthMismatch, phase: .checking,
-                    message: "The total length of the parts is too large. Check the lengths of the parts.")
-            }
-            sum = next
-        }
-        return sum
+        return pieces + [.data(Data("\(isFirst ? "" : "\r\n")--\(boundary)--\r\n".utf8))]
     }
 }
 
 /// A producer for the bytes of a form, which opens at most one part at a time.
-final class MultipartProducer: BodyProducer {
-    private enum Place {
-        /// Before the first byte of a piece.
-        case before(Int)
-        case bytes([UInt8], used: Int, piece: Int)
-        case body(BodyReader, piece: Int)
-    }
-
-    private let plan: MultipartPlan
+private final class MultipartProducer: BodyProducer {
+    private let pieces: [RequestBody]
     // Sendable: two threads never call a producer at the same time.
-    private nonisolated(unsafe) var place = Place.before(0)
+    private nonisolated(unsafe) var piece = 0
+    private nonisolated(unsafe) var reader: BodyReader?
 
-    init(_ plan: MultipartPlan) {
-        self.plan = plan
+    init(_ pieces: [RequestBody]) {
+        self.pieces = pieces
     }
 
     func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
@@ -350,24 +330,13 @@ final class MultipartProducer: BodyProducer {
 
     /// Produces bytes of one piece, or no bytes when it proceeds to the next piece.
     private func step(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
-        switch place {
-        case .before(let piece):
-            guard piece < plan.pieces.count else { return .end }
-            switch plan.pieces[piece] {
-            case .bytes(let bytes): place = .bytes(bytes, used: 0, piece: piece)
-            case .body(let body): place = .body(try BodyReader(body, waker: waker), piece: piece)
-            }
-            return .bytes(0)
-        case .bytes(let bytes, let used, let piece):
-            let count = min(bytes.count - used, buffer.count)
-            buffer.copyBytes(from: bytes[used..<used + count])
-            place = used + count == bytes.count ? .before(piece + 1) : .bytes(bytes, used: used + count, piece: piece)
-            return .bytes(count)
-        case .body(let reader, let piece):
-            let portion = try reader.read(into: buffer)
-            guard portion == .end else { return portion }
-            place = .before(piece + 1)
-            return .bytes(0)
-        }
+        guard piece < pieces.count else { return .end }
+        let reader = try self.reader ?? BodyReader(pieces[piece], waker: waker)
+        self.reader = reader
+        let portion = try reader.read(into: buffer)
+        guard portion == .end else { return portion }
+        self.reader = nil
+        piece += 1
+        return .bytes(0)
     }
 }

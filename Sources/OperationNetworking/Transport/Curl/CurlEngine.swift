@@ -64,21 +64,17 @@
         /// Notifies the thread, from any thread, that the demands on a task changed.
         func post(_ task: CurlTask) {
             if let problem = unavailability { return endElsewhere(task, problem) }
-            enum Outcome { case posted, wake, refused(NetworkError) }
-            let outcome: Outcome = inbox.withLock { inbox in
+            let (wakes, refusal) = inbox.withLock { inbox -> (Bool, NetworkError?) in
                 switch inbox.standing {
-                case .closed: return .refused(Self.closed)
-                case .resting where !begin(&inbox): return .refused(Self.exhausted)
+                case .closed: return (false, Self.closed)
+                case .resting where !begin(&inbox): return (false, Self.exhausted)
                 case .resting, .running: break
                 }
                 inbox.tasks.append(task)
-                return exchange(&inbox.isAsleep, with: false) ? .wake : .posted
+                return (exchange(&inbox.isAsleep, with: false), nil)
             }
-            switch outcome {
-            case .posted: break
-            case .wake: wakeup.wake()
-            case .refused(let error): endElsewhere(task, error)
-            }
+            if wakes { wakeup.wake() }
+            if let refusal { endElsewhere(task, refusal) }
         }
 
         static let exhausted = NetworkError(

@@ -373,13 +373,9 @@ package struct TaskDemands: Sendable {
 
 /// The body of a request, which is opened when it is first read, and again when it must be sent again.
 package struct BodyOutlet {
-    private enum State {
-        case closed
-        case open(BodyReader)
-    }
-
     private let body: RequestBody
-    private var state = State.closed
+    /// The reader, or `nil` if the body is not open.
+    private var reader: BodyReader?
     /// The number of bytes that were read since the body was opened.
     package private(set) var count: Int64 = 0
 
@@ -387,14 +383,10 @@ package struct BodyOutlet {
         self.body = body
     }
 
-    package var isOpen: Bool {
-        if case .open = state { true } else { false }
-    }
+    package var isOpen: Bool { reader != nil }
 
     /// Whether all bytes were read, or `nil` if the body was not opened.
-    package var isComplete: Bool? {
-        if case .open(let reader) = state { reader.isComplete } else { nil }
-    }
+    package var isComplete: Bool? { reader?.isComplete }
 
     /// Reads the next bytes into a buffer.
     ///
@@ -408,15 +400,15 @@ package struct BodyOutlet {
     }
 
     private mutating func opened(_ waker: () -> BodyWaker) throws(NetworkError) -> BodyReader {
-        if case .open(let reader) = state { return reader }
+        if let reader { return reader }
         let reader = try BodyReader(body, waker: waker())
-        state = .open(reader)
+        self.reader = reader
         return reader
     }
 
     /// Returns to the beginning of the body.
     package mutating func rewind() {
-        state = .closed
+        reader = nil
         count = 0
     }
 }

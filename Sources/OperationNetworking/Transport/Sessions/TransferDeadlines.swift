@@ -305,14 +305,9 @@ package struct DeadlineHeap: Sendable {
 ///
 /// Times are nanoseconds of the system's monotonic clock.
 package struct IdleWatch: Sendable {
-    private enum State {
-        /// There is work, or there are no connections to close.
-        case off
-        case idle(since: Int64)
-    }
-
     private let lifetime: Int64
-    private var state = State.off
+    /// The start of the idle time, or `nil` while there is work or there are no connections to close.
+    private var start: Int64?
 
     package init(lifetime: Duration) {
         // A longer lifetime could overflow when it is added to a time.
@@ -320,21 +315,19 @@ package struct IdleWatch: Sendable {
     }
 
     /// The time at which `look` must be called again, or `nil` if there is none.
-    package var due: Int64? {
-        if case .idle(let since) = state { since + lifetime } else { nil }
-    }
+    package var due: Int64? { start.map { $0 + lifetime } }
 
     /// Records that there is work.
-    package mutating func wake() { state = .off }
+    package mutating func wake() { start = nil }
 
     /// Records that there is no work, and returns `true` if that has been so for the lifetime, which then starts again.
     package mutating func look(at now: Int64) -> Bool {
-        guard case .idle(let since) = state else {
-            state = .idle(since: now)
+        guard let start else {
+            start = now
             return false
         }
-        guard now - since >= lifetime else { return false }
-        state = .off
+        guard now - start >= lifetime else { return false }
+        self.start = nil
         return true
     }
 }

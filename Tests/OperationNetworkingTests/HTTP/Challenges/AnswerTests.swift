@@ -73,10 +73,10 @@ struct AnswerTests {
     }
 
     @Test func `Basic encodes UTF-8 in Base64 and rejects a user name with a colon`() {
-        #expect(BasicAnswer.make(user: "Aladdin", password: "open sesame") == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==")
-        #expect(BasicAnswer.make(user: "test", password: "123£") == "Basic dGVzdDoxMjPCow==")
-        #expect(BasicAnswer.make(user: "a:b", password: "c") == nil)
-        #expect(BasicAnswer.make(user: "a", password: "b\n") == nil)
-        #expect(BasicAnswer.make(user: "", password: ":") == "Basic Ojo=")
+        #expect(Proof.basic(user: "Aladdin", password: "open sesame") == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==")
+        #expect(Proof.basic(user: "test", password: "123£") == "Basic dGVzdDoxMjPCow==")
+        #expect(Proof.basic(user: "a:b", password: "c") == nil)
+        #expect(Proof.basic(user: "a", password: "b\n") == nil)
+        #expect(Proof.basic(user: "", password: ":") == "Basic Ojo=")
     }
 }
