@@ -86,6 +86,10 @@ package struct AttemptMachine: Sendable, Equatable {
     private var isGated = false
     /// Whether the operation was suspended or resumed since the policies let the request pass.
     private var hasChanged = false
+    /// Whether the task of the current request was about to be created.
+    private var isCreated = false
+    /// Whether the rest of a refused response is read only so that its connection can be reused.
+    private var isDraining = false
     package private(set) var isSuspended = false {
         didSet {
             changes += 1
@@ -129,6 +133,7 @@ package struct AttemptMachine: Sendable, Equatable {
 
     private mutating func prepare() -> Action {
         round += 1
+        (isCreated, isDraining) = (false, false)
         return enter(.preparing, .prepare)
     }
 
@@ -174,8 +179,19 @@ package struct AttemptMachine: Sendable, Equatable {
         }
     }
 
+    /// Records that a policy refuses the response, so that its rest is not needed, and returns `false` if this was
+    /// recorded before.
+    package mutating func drain(_ number: Int) -> Bool {
+        guard acceptsEvents(number), !isDraining else { return false }
+        isDraining = true
+        return true
+    }
+
     /// Records that the time limit of the attempt has passed, which counts only until the response is complete.
+    ///
+    /// A refused response is then complete.
     package mutating func exceededTimeLimit(_ number: Int) -> Action {
+        if isDraining { return transferred(number) }
         let isUnderWay = isAt(.preparing, number) || isAt(.clearing, number) || acceptsEvents(number)
         return isUnderWay ? enter(.deciding, .decide) : .none
     }
@@ -275,10 +291,13 @@ extension AttemptMachine {
         return isSuspended ? prepare() : enter(.creating, .createTask)
     }
 
-    /// Returns the action that creates the task, or that creates the request again after a suspension.
+    /// Returns the action that creates the task, once for each request, or that creates the request again after a
+    /// suspension.
     package mutating func creation() -> Action {
-        guard phase == .creating else { return .none }
-        return isGated && hasChanged ? prepare() : .createTask
+        guard phase == .creating, !isCreated else { return .none }
+        if isGated, hasChanged { return prepare() }
+        isCreated = true
+        return .createTask
     }
 
     /// Records that a policy holds the request back.

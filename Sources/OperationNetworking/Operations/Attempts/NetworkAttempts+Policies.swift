@@ -41,8 +41,8 @@ extension NetworkAttempts {
     // Before a request is sent.
 
     func clear() -> AttemptMachine.Action {
-        guard let (owner, _) = running(), let request, let policies else { return .none }
-        let round = state.withLock { $0.machine.round }
+        let (owner, request, round) = state.withLock { ($0.owner, $0.attempt.request, $0.machine.round) }
+        guard let owner, let request, let policies else { return .none }
         return pass(policies, from: 0, request, round, owner)
     }
 
@@ -96,7 +96,7 @@ extension NetworkAttempts {
         var timer: (any OperationTimer)?
         let result = state.withLock { state in
             let isTakenBack = state.machine.acceptsEvents(number)
-            timer = isTakenBack ? state.stopTime() : nil
+            timer = isTakenBack ? state.attempt.stopTime() : nil
             return (state.machine.takenBack(number), isTakenBack)
         }
         timer?.cancel()
@@ -105,8 +105,8 @@ extension NetworkAttempts {
 
     private func cleared(_ request: NetworkRequest, _ round: Int) -> AttemptMachine.Action {
         let (action, left) = state.withLock { state in
-            let (action, left) = (state.machine.cleared(round), state.request)
-            if state.machine.phase == .creating, state.machine.round == round { state.request = request }
+            let (action, left) = (state.machine.cleared(round), state.attempt.request)
+            if state.machine.phase == .creating, state.machine.round == round { state.attempt.request = request }
             return (action, left)
         }
         withExtendedLifetime(left) {}
@@ -156,17 +156,18 @@ extension NetworkAttempts {
 
     func decide() -> AttemptMachine.Action {
         guard let (owner, number) = running() else { return .none }
-        let (error, policies) = state.withLock { ($0.error, $0.policies) }
+        let (error, policies) = state.withLock { ($0.attempt.error, $0.policies) }
         guard let error else { return .none }
         reportFailure(number)
         guard let policies, policies.mayTryAgain else { return state.withLock { $0.machine.decided(.fail, number) } }
         let now = owner.clock.now
         let report = state.withLock { state in
-            state.history.fail(number, saved: state.saved, replays: state.machine.replays, now: now)
+            state.history.fail(number, saved: state.attempt.saved, replays: state.machine.replays, now: now)
             return AttemptReport(
-                number: number, replays: state.history.uncounted(state.machine.replays), request: state.presentRequest,
-                head: state.head, error: error, elapsed: state.history.elapsed(at: now),
-                advances: state.history.advances, earlier: state.history.records)
+                number: number, replays: state.history.uncounted(state.machine.replays),
+                request: state.attempt.currentRequest, head: state.attempt.head, error: error,
+                elapsed: state.history.elapsed(at: now), advances: state.history.advances,
+                earlier: state.history.records)
         }
         ask(policies, from: 0, report, owner)
         return .none
@@ -196,9 +197,9 @@ extension NetworkAttempts {
         let action: AttemptMachine.Action? = state.withLock { state in
             guard state.machine.awaitsDecision(report.number) else { return nil }
             state.history.record(report.number, report.error, answer.decision, now: now)
-            if let error = answer.error { left = exchange(&state.error, with: error) }
+            if let error = answer.error { left = exchange(&state.attempt.error, with: error) }
             let records = state.history.records
-            if answer.decision == .fail { state.error?.attempts = records }
+            if answer.decision == .fail { state.attempt.error?.attempts = records }
             return state.machine.decided(answer.decision, report.number)
         }
         withExtendedLifetime(left) {}

@@ -12,10 +12,8 @@ import Synchronization
 // Events of an attempt's task, on the thread of the session.
 extension NetworkAttempts {
     func received(_ head: ResponseHead, by task: any NetworkTask, _ number: Int) {
-        let (owner, request): ((any AttemptOwner)?, NetworkRequest?) = state.withLock { state in
-            guard state.machine.acceptsEvents(number) else { return (nil, nil) }
-            state.take(head)
-            return (state.owner, state.request)
+        let (owner, request) = state.withLock { state in
+            (state.receive(number) { $0.head = head }, state.attempt.request)
         }
         guard let owner, let request else { return }
         record(.hop(.received(head)), number, owner)
@@ -32,7 +30,7 @@ extension NetworkAttempts {
                 ? ErrorBodyCollector(limit: owner.errorBodyBytes) : try owner.makeCollector(for: head, of: request)
             var old: (any AnyResponseCollector)? = collector
             state.withLock { state in
-                if state.machine.acceptsEvents(number) { swap(&old, &state.collector) }
+                _ = state.receive(number) { swap(&old, &$0.collector) }
             }
             withExtendedLifetime(old) {}
             // A refused response is no progress, and another response may follow.
@@ -46,11 +44,9 @@ extension NetworkAttempts {
     }
 
     func received(_ bytes: UnsafeRawBufferPointer, by task: any NetworkTask, _ number: Int) {
-        typealias Receiver = ((any AttemptOwner)?, (any AnyResponseCollector)?, Int64)
-        let (owner, collector, count): Receiver = state.withLock { state in
-            guard state.machine.acceptsEvents(number) else { return (nil, nil, 0) }
-            state.received += Int64(bytes.count)
-            return (state.owner, state.collector, state.received)
+        let (owner, collector, count) = state.withLock { state in
+            let owner = state.receive(number) { $0.received += Int64(bytes.count) }
+            return (owner, state.attempt.collector, state.attempt.received)
         }
         guard let owner, let collector else { return }
         do {
@@ -72,16 +68,14 @@ extension NetworkAttempts {
     /// Records the headers of a file that is being saved, because the task reports them only when the file is
     /// complete.
     func willReceive(_ head: ResponseHead, _ number: Int) {
-        state.withLock { state in
-            if state.machine.acceptsEvents(number) { state.take(head) }
-        }
+        _ = state.withLock { state in state.receive(number) { $0.head = head } }
     }
 
     /// Returns whether a policy refuses the response, so that its file must not be moved to the destination.
     ///
     /// The call may come after the attempt was abandoned. In this case, the response is no longer needed.
     func refuses(_ head: ResponseHead, _ number: Int) -> Bool {
-        let (request, isWanted) = state.withLock { ($0.request, $0.machine.acceptsEvents(number)) }
+        let (request, isWanted) = state.withLock { ($0.attempt.request, $0.machine.acceptsEvents(number)) }
         guard isWanted else { return true }
         guard let request, judge(head, request, number) else { return false }
         drain(head, number)
@@ -93,16 +87,14 @@ extension NetworkAttempts {
         guard let policies, policies.mayTryAgain else { return false }
         var isRefused = false
         policies.forEach { if $0.refuses(head, of: request, number) { isRefused = true } }
-        state.withLock { if $0.machine.acceptsEvents(number) { $0.isRefused = isRefused } }
+        _ = state.withLock { state in state.receive(number) { $0.isRefused = isRefused } }
         return isRefused
     }
 
     /// Records how much of a file is on disk, including the data of earlier attempts.
     func saved(_ progress: DownloadProgress, _ number: Int) {
-        let owner: (any AttemptOwner)? = state.withLock { state in
-            guard state.machine.acceptsEvents(number) else { return nil }
-            (state.received, state.saved) = (progress.received, progress.received)
-            return state.owner
+        let owner = state.withLock { state in
+            state.receive(number) { ($0.received, $0.saved) = (progress.received, progress.received) }
         }
         if let owner { reporter.record(.download, progress.received, of: progress.total, for: owner) }
     }
@@ -128,7 +120,7 @@ extension NetworkAttempts {
     private func transferred(_ number: Int) -> AttemptMachine.Action {
         let (action, timer): (AttemptMachine.Action, (any OperationTimer)?) = state.withLock { state in
             guard state.machine.acceptsEvents(number) else { return (.none, nil) }
-            return (state.machine.transferred(number), state.stopTime())
+            return (state.machine.transferred(number), state.attempt.stopTime())
         }
         timer?.cancel()
         return action
@@ -136,27 +128,19 @@ extension NetworkAttempts {
 
     /// - Parameter isOnlyReport: Whether no other source reports that the whole body was sent.
     func sent(_ count: Int64, of total: Int64?, _ number: Int, isOnlyReport: Bool) {
-        let owner = state.withLock { $0.machine.acceptsEvents(number) ? $0.owner : nil }
+        let owner = state.withLock { $0.receive(number) }
         guard let owner else { return }
         reporter.record(.upload, count, of: total, for: owner)
         if count == total, isOnlyReport { record(.hop(.bodySent), number, owner) }
     }
 
     func collected(_ metrics: TransferMetrics, _ number: Int) {
-        let owner: (any AttemptOwner)? = state.withLock { state in
-            guard state.machine.acceptsEvents(number) else { return nil }
-            state.metrics = metrics
-            return state.owner
+        let owner = state.withLock { state in
+            let owner = state.receive(number)
+            if owner != nil { state.metrics = metrics }
+            return owner
         }
         if let owner { record(.hop(.measured(metrics)), number, owner) }
-    }
-}
-
-extension NetworkAttempts.State {
-    /// Stores new headers, and removes a response that was created from the old ones.
-    fileprivate mutating func take(_ head: ResponseHead) {
-        self.head = head
-        response = nil
     }
 }
 

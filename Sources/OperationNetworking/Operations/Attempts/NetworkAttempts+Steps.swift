@@ -19,8 +19,8 @@ extension NetworkAttempts {
         do {
             let request = try withKey(try changed(owner.requestOfAttempt()))
             state.release { state in
-                let left = state.draft
-                if state.machine.phase == .preparing, state.machine.attempt == number { state.draft = request }
+                let left = state.attempt.draft
+                if state.machine.phase == .preparing, state.machine.attempt == number { state.attempt.draft = request }
                 return left
             }
             guard owner.adaptsRequests else { return prepared(request, number) }
@@ -56,23 +56,13 @@ extension NetworkAttempts {
     }
 
     private func forgetLastAttempt() {
-        // These may hold user objects, so they are released without holding the lock.
-        var collector: (any AnyResponseCollector)?
-        var (orderTarget, receiver): (PauseOrderTarget?, AttemptReceiver?)
-        var (draft, error): (NetworkRequest?, NetworkError?)
-        state.withLock { state in
-            swap(&orderTarget, &state.orderTarget)
-            swap(&collector, &state.collector)
-            swap(&draft, &state.draft)
-            swap(&receiver, &state.receiver)
-            swap(&error, &state.error)
-            (state.isPrepared, state.isRefused, state.isDraining) = (false, false, false)
-            state.head = nil
-            state.response = nil
-            (state.received, state.saved) = (0, 0)
+        var lastRequest: NetworkRequest?
+        let last = state.withLock { state in
+            lastRequest = exchange(&state.lastRequest, with: state.request)
+            return exchange(&state.attempt, with: Attempt())
         }
-        receiver?.detach()
-        withExtendedLifetime((orderTarget, collector, draft, error)) {}
+        last.receiver?.detach()
+        withExtendedLifetime(lastRequest) {}
     }
 
     private func adapt(_ request: NetworkRequest, _ owner: any AttemptOwner, _ number: Int) {
@@ -88,7 +78,7 @@ extension NetworkAttempts {
             // Another round has its own adaptation.
             guard state.machine.phase == .preparing, state.machine.attempt == number, state.machine.round == round
             else { return state.machine.phase == .ended }
-            state.adaptation = adaptation
+            state.attempt.adaptation = adaptation
             return false
         }
         if isOver { adaptation.cancel() }
@@ -96,37 +86,34 @@ extension NetworkAttempts {
 
     private func prepared(_ request: NetworkRequest, _ number: Int) -> AttemptMachine.Action {
         // The body of the last request may hold a user's object, so it is released without holding the lock.
-        let (action, left) = state.withLock { state in
-            let left = state.request
+        var lastRequest: NetworkRequest?
+        let action = state.withLock { state in
             guard state.machine.phase == .preparing, state.machine.attempt == number else {
-                return (AttemptMachine.Action.none, left)
+                return AttemptMachine.Action.none
             }
-            state.request = request
-            state.isPrepared = true
+            swap(&lastRequest, &state.lastRequest)
+            state.attempt.request = request
             if let key = request.idempotencyKey, state.keys?.first == nil { state.keys = (state.keys?.own, key) }
-            state.adaptation = nil
-            return (state.machine.prepared(number, isGated: state.policies?.mayHoldBack == true), left)
+            state.attempt.adaptation = nil
+            return state.machine.prepared(number, isGated: state.policies?.mayHoldBack == true)
         }
-        withExtendedLifetime(left) {}
+        withExtendedLifetime(lastRequest) {}
         return action
     }
 
     func createTask() -> AttemptMachine.Action {
-        var instead = AttemptMachine.Action.none
         // There is nothing to create if the attempt is over, if another thread creates the task, or if the request must
-        // be created again. Since the request was ready, the attempt may have exceeded its time limit, and the next one
-        // may be at the same step.
-        let creation: (any AttemptOwner, Int, NetworkRequest)? = state.withLock { state in
-            let number = state.machine.attempt
-            guard state.machine.phase == .creating, state.lastCreation != number, let owner = state.owner,
-                let request = state.request
-            else { return nil }
-            instead = state.machine.creation()
-            guard instead == .createTask else { return nil }
-            state.lastCreation = number
-            return (owner, number, request)
+        // be created again.
+        var creation: (any AttemptOwner, Int, NetworkRequest)?
+        let action = state.withLock { state in
+            let action = state.machine.creation()
+            guard action == .createTask, let owner = state.owner, let request = state.attempt.request else {
+                return action
+            }
+            creation = (owner, state.machine.attempt, request)
+            return .none
         }
-        guard let (owner, number, request) = creation else { return instead }
+        guard let (owner, number, request) = creation else { return action }
         // Record the length before creating the task, because a hook may resume the task.
         if let length = request.body.length { reporter.record(.upload, nil, of: length, for: owner) }
         if let refusal = refusal(of: request, number, owner) { return failed(refusal, .waiting, number) }
@@ -138,8 +125,8 @@ extension NetworkAttempts {
             let orderTarget = PauseOrderTarget(task)
             let (action, isOver) = state.withLock { state in
                 // An attempt that failed in the meantime needs no task, even if the failure is still being reported.
-                let isOver = !state.machine.needsTask(number) || state.error != nil
-                if !isOver { (state.orderTarget, state.receiver) = (orderTarget, receiver) }
+                let isOver = !state.machine.needsTask(number) || state.attempt.error != nil
+                if !isOver { (state.attempt.orderTarget, state.attempt.receiver) = (orderTarget, receiver) }
                 return (state.machine.created(number), isOver)
             }
             // The attempt is over, so the task is not resumed, and its end is not reported.
@@ -167,7 +154,7 @@ extension NetworkAttempts {
     /// Another thread may do the same, so the task compares the numbers of the orders.
     func resumeOrSuspendTask() -> AttemptMachine.Action {
         let (orderTarget, order): (PauseOrderTarget?, PauseOrder) = state.withLock { state in
-            (state.machine.phase == .transferring ? state.orderTarget : nil, state.machine.order)
+            (state.machine.phase == .transferring ? state.attempt.orderTarget : nil, state.machine.order)
         }
         // A task that was never resumed is suspended anyway.
         orderTarget?.pass(order)
@@ -176,22 +163,20 @@ extension NetworkAttempts {
 
     func evaluate() -> AttemptMachine.Action {
         guard let (owner, number) = running() else { return .none }
-        let (request, head, collector, isRefused) = state.withLock {
-            ($0.request, $0.head, $0.collector, $0.isRefused)
-        }
-        guard let request, let head, let collector else {
+        let attempt = state.withLock { $0.attempt }
+        guard let request = attempt.request, let head = attempt.head, let collector = attempt.collector else {
             return failed(
                 NetworkError(code: .invalidResponse, phase: .receiving, message: "The session delivered no response."),
                 .receiving, number)
         }
         do {
-            if isRefused, owner.accepts(head) { throw NetworkError.refusedByPolicy(head) }
+            if attempt.isRefused, owner.accepts(head) { throw NetworkError.refusedByPolicy(head) }
             let answer = ReceivedResponse(request: request, head: head, collector: collector, maker: self)
             let conclusion = try owner.evaluate(answer)
             let counts = state.withLock { state in
                 // A failure that was decided in the meantime remains a failure.
                 let counts = state.machine.phase == .evaluating && state.machine.attempt == number
-                if counts { state.conclusion = conclusion }
+                if counts { state.attempt.conclusion = conclusion }
                 return counts
             }
             if counts {
@@ -238,12 +223,12 @@ extension NetworkAttempts {
         var conclusion: Work?
         let (owner, error): ((any AttemptOwner)?, NetworkError?) = state.withLock { state in
             guard state.machine.phase == .concluding else { return (nil, nil) }
-            swap(&conclusion, &state.conclusion)
-            return (state.owner, state.error)
+            swap(&conclusion, &state.attempt.conclusion)
+            return (state.owner, state.attempt.error)
         }
         guard let owner, !owner.isCancelled else {
             // A collector whose result is not needed is released, and a temporary file with it.
-            if conclusion != nil { state.release { exchange(&$0.collector, with: nil) } }
+            if conclusion != nil { state.release { exchange(&$0.attempt.collector, with: nil) } }
             return .none
         }
         if let conclusion {
@@ -263,33 +248,25 @@ extension NetworkAttempts {
     /// - Parameter step: A closure that returns the step for the observers from the number of received bytes.
     func end(of operation: any AnyNetworkOperation, as step: (Int64) -> AttemptStep) {
         var left = State()
+        var wasConcluding = false
         let isFirst = state.withLock { state in
-            let wasConcluding = state.machine.phase == .concluding
+            wasConcluding = state.machine.phase == .concluding
             guard state.machine.end() else { return false }
             swap(&left.owner, &state.owner)
-            swap(&left.adaptation, &state.adaptation)
-            swap(&left.conclusion, &state.conclusion)
             swap(&left.timer, &state.timer)
-            swap(&left.timeout, &state.timeout)
-            swap(&left.receiver, &state.receiver)
             swap(&left.handlers, &state.handlers)
             swap(&left.changes, &state.changes)
-            state.time.stop()
-            (left.policies, left.observation, left.received) = (state.policies, state.observation, state.received)
-            left.orderTarget = wasConcluding ? nil : state.orderTarget
-            // A collector whose result is not needed is released, and a temporary file with it.
-            if !wasConcluding || state.error != nil || left.conclusion != nil {
-                swap(&left.collector, &state.collector)
-            }
+            (left.policies, left.observation) = (state.policies, state.observation)
+            left.attempt = state.attempt.end()
             return true
         }
         guard isFirst else { return }
-        left.adaptation?.cancel()
+        left.attempt.adaptation?.cancel()
         left.timer?.cancel()
-        left.timeout?.cancel()
-        left.task?.cancel()
-        left.receiver?.detach()
+        left.attempt.timeout?.cancel()
+        if !wasConcluding { left.task?.cancel() }
+        left.attempt.receiver?.detach()
         left.policies?.forEach { $0.forget() }
-        left.observation?.record(step(left.received), 0, by: operation)
+        left.observation?.record(step(left.attempt.received), 0, by: operation)
     }
 }

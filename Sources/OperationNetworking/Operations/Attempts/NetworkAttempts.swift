@@ -18,39 +18,16 @@ package final class NetworkAttempts: Sendable {
         var machine = AttemptMachine()
         /// The operation, which is kept alive from its start to its end.
         var owner: (any AttemptOwner)?
-        /// The request of the current attempt, or of the last one while the current one is being prepared.
-        var request: NetworkRequest?
-        /// The request of the current attempt before it was adapted.
-        var draft: NetworkRequest?
-        var isPrepared = false
-        /// Whether a policy refuses the response, regardless of its status.
-        var isRefused = false
-        /// Whether the rest of a response is read only so that its connection can be reused.
-        var isDraining = false
-        /// The policies that were set on the operation itself, including those that were set to nil.
-        var explicitPolicies: ExplicitPolicies = []
-        /// The last attempt whose task was about to be created.
-        var lastCreation = 0
-        /// The receiver of the task, as long as the attempt is not over.
-        var receiver: AttemptReceiver?
-        /// The task of the current attempt, as the target of the orders that suspend and resume it.
-        var orderTarget: PauseOrderTarget?
-        var adaptation: Task<Void, Never>?
-        var head: ResponseHead?
-        var response: HTTPURLResponse?
-        var collector: (any AnyResponseCollector)?
-        var received: Int64 = 0
-        /// The size of the partial file at the last report of this attempt, or 0 if there was none.
-        var saved: Int64 = 0
+        var attempt = Attempt()
+        /// The request of the last attempt, while the current one is being prepared.
+        var lastRequest: NetworkRequest?
         @Boxed var metrics: TransferMetrics?
-        var error: NetworkError?
-        /// Passes the result to the operation.
-        var conclusion: Work?
+        /// The timer of the pause before the next attempt.
         @Boxed var timer: (any OperationTimer)?
-        @Boxed private var limit: AttemptTime?
-        @Boxed var timeout: (any OperationTimer)?
         /// The policies of the operation, or nil if there were never any.
         var policies: AttemptPolicies?
+        /// The policies that were set on the operation itself, including those that were set to nil.
+        var explicitPolicies: ExplicitPolicies = []
         /// The beginning of the first attempt, if a policy may start another attempt.
         private var began: OperationInstant?
         @Boxed private var laterHistory: AttemptHistory?
@@ -62,12 +39,9 @@ package final class NetworkAttempts: Sendable {
         @Boxed var keys: (own: IdempotencyKey?, first: String?)?
         @Boxed var handlers: Handlers?
 
-        var task: (any NetworkTask)? { orderTarget?.task }
-
-        var time: AttemptTime {
-            get { limit ?? AttemptTime() }
-            set { limit = newValue.isLimited ? newValue : nil }
-        }
+        /// The request of the current attempt, or of the last one while the current one is being prepared.
+        var request: NetworkRequest? { attempt.request ?? lastRequest }
+        var task: (any NetworkTask)? { attempt.orderTarget?.task }
 
         /// Records that the preparation of an attempt begins.
         mutating func beginHistory(_ number: Int, now: OperationInstant) {
@@ -80,8 +54,72 @@ package final class NetworkAttempts: Sendable {
             set { laterHistory = newValue }
         }
 
-        /// The request that the current attempt sent or would have sent.
-        var presentRequest: NetworkRequest? { isPrepared ? request : draft }
+        /// Returns the operation if the task of an attempt may still report events, and changes the attempt.
+        mutating func receive(_ number: Int, _ change: (inout Attempt) -> Void = { _ in }) -> (any AttemptOwner)? {
+            guard machine.acceptsEvents(number) else { return nil }
+            change(&attempt)
+            return owner
+        }
+    }
+
+    /// The state of the current attempt, which a new preparation replaces as a whole.
+    ///
+    /// The values may hold a user's objects, so they are released without holding the lock.
+    struct Attempt {
+        /// The request before it was adapted.
+        var draft: NetworkRequest?
+        var adaptation: Task<Void, Never>?
+        /// The request, as soon as it is ready.
+        var request: NetworkRequest?
+        /// The task, as the target of the orders that suspend and resume it.
+        var orderTarget: PauseOrderTarget?
+        /// The receiver of the task, as long as the attempt is not over.
+        var receiver: AttemptReceiver?
+        var head: ResponseHead? {
+            didSet { response = nil }
+        }
+        /// Foundation's response, if it was created from the headers.
+        var response: HTTPURLResponse?
+        /// Whether a policy refuses the response, regardless of its status.
+        var isRefused = false
+        var collector: (any AnyResponseCollector)?
+        var received: Int64 = 0
+        /// The size of the partial file at the last report, or 0 if there was none.
+        var saved: Int64 = 0
+        var error: NetworkError?
+        /// Passes the result to the operation.
+        var conclusion: Work?
+        @Boxed private var limit: AttemptTime?
+        @Boxed var timeout: (any OperationTimer)?
+
+        /// The request that the attempt sent or would have sent.
+        var currentRequest: NetworkRequest? { request ?? draft }
+
+        var time: AttemptTime {
+            get { limit ?? AttemptTime() }
+            set { limit = newValue.isLimited ? newValue : nil }
+        }
+
+        /// Stops the time limit, and returns the timer to cancel without holding the lock.
+        mutating func stopTime() -> (any OperationTimer)? {
+            time.stop()
+            return exchange(&timeout, with: nil)
+        }
+
+        /// Removes everything that is not needed after the operation, and returns it to be released without holding the
+        /// lock.
+        mutating func end() -> Attempt {
+            var rest = Attempt()
+            (rest.request, rest.orderTarget) = (request, orderTarget)
+            rest.head = head
+            (rest.response, rest.received) = (response, received)
+            return exchange(&self, with: rest)
+        }
+
+        /// Stores the first failure of the attempt, and returns the values to release without holding the lock.
+        mutating func fail(_ error: NetworkError) -> (error: NetworkError?, timer: (any OperationTimer)?) {
+            (exchange(&self.error, with: error.completed(request: currentRequest, head: head)), stopTime())
+        }
     }
 
     let state = Locked(State())
@@ -96,13 +134,13 @@ package final class NetworkAttempts: Sendable {
     /// Whether a refresh that is still in progress created the operation, so that other operations wait for it.
     var isForRefresh: Bool { scope.isOfUse }
 
-    var head: ResponseHead? { state.withLock { $0.head } }
+    var head: ResponseHead? { state.withLock { $0.attempt.head } }
     package var task: (any NetworkTask)? { state.withLock { $0.task } }
     var metrics: TransferMetrics? { state.withLock { $0.metrics } }
     var count: Int { state.withLock { $0.machine.attempt } }
     /// Whether the operation is in a timed pause before the next attempt.
     package var isWaitingForTime: Bool { state.withLock { $0.timer != nil && $0.machine.phase == .waiting } }
-    var receivedCount: Int64 { state.withLock { $0.received } }
+    var receivedCount: Int64 { state.withLock { $0.attempt.received } }
 
     /// Whether the operation is held back, paused, or waits for a time.
     package var isResting: Bool { state.withLock { [.holding, .waiting, .paused].contains($0.machine.phase) } }
@@ -127,8 +165,8 @@ package final class NetworkAttempts: Sendable {
             let now = owner.clock.now
             let isLimited = state.withLock { state in
                 if state.policies?.mayTryAgain == true { state.history.suspend(isSuspended, now: now) }
-                isSuspended ? state.time.suspend(now: now) : state.time.resume(now: now)
-                return state.time.isLimited
+                isSuspended ? state.attempt.time.suspend(now: now) : state.attempt.time.resume(now: now)
+                return state.attempt.time.isLimited
             }
             if isLimited { watchTime(number, owner) }
         }
@@ -162,7 +200,7 @@ package final class NetworkAttempts: Sendable {
     /// that waits in `run()`. Any other response is evaluated on this thread if it may block, which the thread of a
     /// session may not, and otherwise on a thread of the `EvaluationPool`.
     private func chooseEvaluationThread() {
-        let (owner, count) = state.withLock { ($0.owner, $0.received) }
+        let (owner, count) = state.withLock { ($0.owner, $0.attempt.received) }
         let isBrief = count <= Self.mostBytesInTask && owner?.evaluatesBriefly == true
         @Sendable func evaluateNow() {
             if isBrief, owner?.workingTaskWait?.perform(evaluateInAwaitingTask) == true { return }
@@ -208,20 +246,16 @@ package final class NetworkAttempts: Sendable {
     func keep(
         _ error: NetworkError, of event: (inout AttemptMachine) -> AttemptMachine.Action
     ) -> (action: AttemptMachine.Action, isFirst: Bool) {
-        var timer: (any OperationTimer)?
-        // An error may hold a user's object, so it is released without holding the lock.
-        var left: NetworkError?
+        var left: (error: NetworkError?, timer: (any OperationTimer)?)
         let result = state.withLock { state in
             let before = state.machine.phase
             let action = event(&state.machine)
             // A later failure of the same attempt contains less information than the first one.
             guard state.machine.phase == .deciding, before != .deciding else { return (action, false) }
-            left = exchange(&state.error, with: error.completed(request: state.presentRequest, head: state.head))
-            timer = state.stopTime()
+            left = state.attempt.fail(error)
             return (action, true)
         }
-        withExtendedLifetime(left) {}
-        timer?.cancel()
+        left.timer?.cancel()
         return result
     }
 
@@ -231,7 +265,7 @@ package final class NetworkAttempts: Sendable {
     /// the failure too, and the second report is ignored.
     func reportFailure(_ number: Int) {
         let (owner, error, count) = state.withLock {
-            ($0.machine.attempt == number ? $0.owner : nil, $0.error, $0.received)
+            ($0.machine.attempt == number ? $0.owner : nil, $0.attempt.error, $0.attempt.received)
         }
         if let owner, let error { record(.failed(error, count: count), number, owner) }
     }
@@ -240,13 +274,13 @@ package final class NetworkAttempts: Sendable {
 extension NetworkAttempts: ResponseMaker {
     /// Returns Foundation's response, which is created from the headers at the first call.
     package func response(of head: ResponseHead) -> HTTPURLResponse? {
-        if let known = state.withLock({ $0.head == head ? $0.response : nil }) { return known }
+        if let known = state.withLock({ $0.attempt.head == head ? $0.attempt.response : nil }) { return known }
         guard let made = HTTPURLResponse(head) else { return nil }
         return state.withLock { state in
             // The response of an earlier attempt is not requested again, so it is not stored.
-            guard state.head == head else { return made }
-            if state.response == nil { state.response = made }
-            return state.response ?? made
+            guard state.attempt.head == head else { return made }
+            if state.attempt.response == nil { state.attempt.response = made }
+            return state.attempt.response ?? made
         }
     }
 }
@@ -310,7 +344,7 @@ extension NetworkAttempts {
     ///
     /// The time limit starts from scratch with the next preparation.
     func stopTime() {
-        state.withLock { $0.stopTime() }?.cancel()
+        state.withLock { $0.attempt.stopTime() }?.cancel()
     }
 
     /// Records the preparation of an attempt with policies, and starts its time limit.
@@ -319,7 +353,7 @@ extension NetworkAttempts {
         state.withLock { state in
             if policies.mayTryAgain { state.beginHistory(number, now: now) }
             guard let limit, state.machine.attempt == number else { return }
-            state.time.begin(max(limit, .zero), now: now, isSuspended: state.machine.isSuspended)
+            state.attempt.time.begin(max(limit, .zero), now: now, isSuspended: state.machine.isSuspended)
         }
         if limit != nil { watchTime(number, owner) }
     }
@@ -329,10 +363,9 @@ extension NetworkAttempts {
         guard let (owner, present) = running(), present == number else { return }
         let now = owner.clock.now
         let hasChanged = state.withLock { state in
-            guard state.machine.acceptsEvents(number), !state.isDraining else { return false }
-            state.isDraining = true
-            if state.head == nil { state.head = head }
-            state.time.shorten(to: Self.drainTime, now: now, isSuspended: state.machine.isSuspended)
+            guard state.machine.drain(number) else { return false }
+            if state.attempt.head == nil { state.attempt.head = head }
+            state.attempt.time.shorten(to: Self.drainTime, now: now, isSuspended: state.machine.isSuspended)
             return true
         }
         if hasChanged { watchTime(number, owner) }
@@ -343,12 +376,12 @@ extension NetworkAttempts {
 
     /// Schedules a timer for the end of the time limit, as far as it is known now.
     private func watchTime(_ number: Int, _ owner: any AttemptOwner) {
-        guard let end = state.withLock({ $0.machine.attempt == number ? $0.time.end : nil }) else { return }
+        guard let end = state.withLock({ $0.machine.attempt == number ? $0.attempt.time.end : nil }) else { return }
         let timer = owner.clock.schedule(at: end) { [weak self] in self?.timeMayBeOver(number) }
         var old: (any OperationTimer)? = timer
         state.withLock { state in
             // If another thread changed the time in the meantime, it has scheduled its own timer.
-            if state.machine.attempt == number, state.time.end == end { swap(&old, &state.timeout) }
+            if state.machine.attempt == number, state.attempt.time.end == end { swap(&old, &state.attempt.timeout) }
         }
         old?.cancel()
     }
@@ -361,21 +394,21 @@ extension NetworkAttempts {
         var old: NetworkError?
         // Check and change the state in one step, because the response may become complete at this moment.
         let action = state.withLock { state in
-            guard state.machine.attempt == number, let end = state.time.end, end <= now else {
+            guard state.machine.attempt == number, let end = state.attempt.time.end, end <= now else {
                 return AttemptMachine.Action.none
             }
             let error = state.timeoutError
-            let action = state.isDraining ? state.machine.transferred(number) : state.machine.exceededTimeLimit(number)
-            guard [.deciding, .evaluating].contains(state.machine.phase) else { return action }
-            if state.isDraining {
-                // The data that was received is all there is.
-                if state.collector == nil { state.collector = ErrorBodyCollector(limit: keptBytes) }
-            } else {
-                old = exchange(&state.error, with: error)
+            let action = state.machine.exceededTimeLimit(number)
+            switch state.machine.phase {
+            case .deciding: old = exchange(&state.attempt.error, with: error)
+            case .evaluating:
+                // The data of a refused response that was received is all there is.
+                if state.attempt.collector == nil { state.attempt.collector = ErrorBodyCollector(limit: keptBytes) }
+            default: return action
             }
             // This timer is the one that has fired.
-            _ = state.stopTime()
-            left = (state.task, state.adaptation)
+            _ = state.attempt.stopTime()
+            left = (state.task, state.attempt.adaptation)
             return action
         }
         withExtendedLifetime(old) {}
@@ -387,22 +420,16 @@ extension NetworkAttempts {
 }
 
 extension NetworkAttempts.State {
-    /// Stops the time limit, and returns the timer to cancel without holding the lock.
-    mutating func stopTime() -> (any OperationTimer)? {
-        time.stop()
-        return exchange(&timeout, with: nil)
-    }
-
     /// The error for the end of the time limit, with the phase of the attempt.
     ///
     /// A request counts as sent once its task may have been resumed.
     fileprivate var timeoutError: NetworkError {
         let phase: NetworkError.Phase =
-            [.preparing, .clearing].contains(machine.phase) ? .checking : head == nil ? .awaitingResponse : .receiving
+            [.preparing, .clearing].contains(machine.phase) ? .checking : attempt.head == nil ? .awaitingResponse : .receiving
         let error = NetworkError(
             code: .timedOut, phase: phase,
             message: "The attempt took longer than retry.attemptTimeout allows. Allow more time, or request less data.")
-        return error.completed(request: presentRequest, head: head)
+        return error.completed(request: attempt.currentRequest, head: attempt.head)
     }
 }
 
