@@ -191,13 +191,32 @@ public struct ExchangeConfiguration: Sendable {
 package struct Hop: Sendable {
     package var method: String
     package var headers: HeaderFields
-    /// The user's own request, which needs no new checks while it is unchanged.
-    private let original: NetworkRequest?
-    /// The address, or `nil` if it is the address of `original` and that URL needs no parser.
-    @Boxed private var otherAddress: WebAddress?
+    private let target: Target
     // The following two values are nil if they are those of the original.
     @Boxed private var otherBody: RequestBody?
     @Boxed private var otherOptions: TransferOptions?
+
+    private enum Target: Sendable {
+        /// The address of a request whose URL needs no parser.
+        case plain(NetworkRequest)
+        /// A parsed address, and the request that has this address.
+        indirect case parsed(WebAddress, NetworkRequest?)
+    }
+
+    /// The user's own request, which needs no new checks while it is unchanged.
+    private var original: NetworkRequest? {
+        switch target {
+        case .plain(let request): request
+        case .parsed(_, let request): request
+        }
+    }
+
+    package var address: WebAddress {
+        switch target {
+        case .plain(let request): WebAddress(ofPlain: request)
+        case .parsed(let address, _): address
+        }
+    }
 
     package var body: RequestBody {
         get { otherBody ?? original?.body ?? .none }
@@ -213,25 +232,20 @@ package struct Hop: Sendable {
         method: String, address: WebAddress, headers: HeaderFields = [:], body: RequestBody = .none,
         options: TransferOptions = .standard
     ) {
-        (self.method, self.headers, original) = (method, headers, nil)
-        otherAddress = address
+        (self.method, self.headers, target) = (method, headers, .parsed(address, nil))
         otherBody = body.isNone ? nil : body
         otherOptions = options == .standard ? nil : options
     }
 
     /// Creates a hop from a request, or returns `nil` if the URL of the request cannot be parsed.
     package init?(_ request: NetworkRequest) {
-        (method, headers, original) = (request.method, request.headers, request)
-        guard !WebAddress.isPlain(request) else { return }
-        guard let address = WebAddress(request.url) else { return nil }
-        otherAddress = address
-    }
-
-    package var address: WebAddress {
-        if let otherAddress { return otherAddress }
-        // Each initializer sets the address or the original, and neither can be removed. No input leads here.
-        guard let original else { preconditionFailure("A hop has an address or a request.") }
-        return WebAddress(ofPlain: original)
+        (method, headers) = (request.method, request.headers)
+        if WebAddress.isPlain(request) {
+            target = .plain(request)
+        } else {
+            guard let address = WebAddress(request.url) else { return nil }
+            target = .parsed(address, request)
+        }
     }
 
     /// Returns the same hop to another address.
