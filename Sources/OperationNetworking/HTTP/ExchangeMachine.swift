@@ -4,9 +4,9 @@
 /// The source of a response, as the state machine of an exchange sees it.
 package protocol ExchangeSource: Sendable {
     /// Whether the response comes from a session, whose task can be paused.
+    ///
+    /// If not, the exchange itself reads the body, as from the cache.
     var isFlight: Bool { get }
-    /// Whether the exchange itself reads the body, as from the cache.
-    var isRead: Bool { get }
 }
 
 /// The reasons to hold the bytes of a response.
@@ -209,8 +209,8 @@ extension ExchangeMachine {
     /// The action for the final response.
     package enum Delivery: Sendable {
         case drop
-        /// Deliver the headers, then take this action.
-        case deliverHead(then: After)
+        /// Deliver the headers, then read the body if it is in the cache.
+        case deliverHead
         /// Keep the headers because delivery is paused, and hold the rest.
         case keep
         /// Deliver the kept headers (`deliversHead`) as soon as no other call is in progress, because that call may
@@ -220,11 +220,6 @@ extension ExchangeMachine {
         case deliverKept(thenFinish: NetworkError?)
         /// Finish with this error, because the response failed before any part of it was delivered.
         case finish(NetworkError)
-
-        package enum After: Sendable {
-            case nothing
-            case release
-        }
     }
 
     /// Accepts a response as the final one, and returns how to deliver it.
@@ -246,7 +241,7 @@ extension ExchangeMachine {
             return .keep
         }
         state = .delivering(source, copy, count: 0, isReading: false)
-        return .deliverHead(then: source.isRead ? .release : .nothing)
+        return .deliverHead
     }
 
     private var mayDeliverHead: Bool { !isSuspended && holdReasons.isSubset(of: .decision) }
@@ -400,7 +395,7 @@ extension ExchangeMachine {
     /// No other thread reads until `reads` was called.
     package mutating func startsReading() -> (source: Source, step: Int)? {
         guard !isSuspended, holdReasons.isEmpty, case .delivering(let source, let copy, let count, false) = state,
-            source.isRead
+            !source.isFlight
         else { return nil }
         state = .delivering(source, copy, count: count, isReading: true)
         return (source, step)

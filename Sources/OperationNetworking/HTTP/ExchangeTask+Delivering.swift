@@ -13,7 +13,7 @@ extension ExchangeTask {
             if isPresent(step) { finish(bodyTooLarge(head.status, limit)) }
             return discard(source)
         }
-        let tee = source.task.flatMap { _ in keep(head, from: source) }
+        let tee = keep(head, from: source)
         switch state.withLock({ $0.machine.delivers(source, head, tee, step) }) {
         case .drop:
             tee?.end(isComplete: false)
@@ -22,10 +22,10 @@ extension ExchangeTask {
         case .finish(let error):
             tee?.end(isComplete: false)
             finish(error)
-        case .deliverHead(let after):
+        case .deliverHead:
             @Sendable func call(_ receiver: any NetworkReceiver) { receiver.task(self, didReceive: head) }
             if !calls.makeNow(call) { calls.make(call) }
-            if case .release = after { release(.decision) }
+            if !source.isFlight { release(.decision) }
         case .deliverKept(let broken):
             deliverKeptHead()
             if let broken { finish(broken) }
@@ -78,7 +78,7 @@ extension ExchangeTask {
             tee?.append(bytes, hold: {}, proceed: {})
             if isEnough { task.cancel() }
         case .tooMany: finish(bodyTooLarge(nil, limit))
-        case .tooSoon: finish(ExchangeMachine<ResponseSource, NextStep, CacheTee>.deliveredWhileHeld)
+        case .tooSoon: finish(Machine.deliveredWhileHeld)
         case .handOver(let tee): handOver(bytes, tee)
         }
     }
@@ -236,10 +236,6 @@ enum ResponseSource: ExchangeSource {
     }
 
     var isFlight: Bool { task != nil }
-
-    /// A response that does not come from a session must be read to its end, which happens only when delivery is not
-    /// paused.
-    var isRead: Bool { !isFlight }
 }
 
 /// The step that follows a response that is not the final one.

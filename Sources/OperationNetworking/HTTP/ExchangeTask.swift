@@ -8,8 +8,10 @@ import OperationCore
 ///
 /// State machines decide under the lock, and the task performs their actions after the lock is released.
 final class ExchangeTask: OrderedTask {
+    typealias Machine = ExchangeMachine<ResponseSource, NextStep, CacheTee>
+
     struct State {
-        var machine = ExchangeMachine<ResponseSource, NextStep, CacheTee>()
+        var machine = Machine()
         /// The redirects and challenges so far, or nil if there were none.
         @Boxed var detours: (redirects: RedirectMachine, challenges: ChallengeMachine)?
         @Boxed var timer: (any OperationTimer)?
@@ -84,7 +86,7 @@ extension ExchangeTask {
 
     func release(_ reason: ExchangeHoldReasons) { perform(state.withLock { $0.machine.release(reason) }) }
 
-    func perform(_ release: ExchangeMachine<ResponseSource, NextStep, CacheTee>.Release) {
+    func perform(_ release: Machine.Release) {
         switch release {
         case .start: begin()
         case .order: passPauseOrder()
@@ -165,7 +167,7 @@ extension ExchangeTask {
         if isAbrupt { DispatchQueue.global().async { self.calls.end(call) } } else { calls.end(call) }
     }
 
-    private func close(_ left: ExchangeMachine<ResponseSource, NextStep, CacheTee>.Left, isComplete: Bool) {
+    private func close(_ left: Machine.Left, isComplete: Bool) {
         left.copy?.end(isComplete: isComplete && left.isAnswer)
         switch left.source {
         case .network(let flight): if !isComplete { flight.task.cancel() }

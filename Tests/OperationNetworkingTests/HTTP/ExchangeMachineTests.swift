@@ -11,7 +11,6 @@ private enum Origin: ExchangeSource {
     case nowhere
 
     var isFlight: Bool { self == .flight }
-    var isRead: Bool { self != .flight }
 }
 
 private let head = ResponseHead(url: URL(fileURLWithPath: "/"), status: 200, headers: [:])
@@ -73,8 +72,7 @@ private let events: [(name: String, apply: @Sendable (inout Machine, Int) -> Str
 private func describe(_ action: Machine.Delivery) -> String {
     switch action {
     case .drop: "-"
-    case .deliverHead(.nothing): "head"
-    case .deliverHead(.release): "head, release"
+    case .deliverHead: "head"
     case .keep: "keep"
     case .deliverKept(let error): "tell kept" + (error.map { ", \($0.code)" } ?? "")
     case .finish(let error): "\(error.code)"
@@ -132,11 +130,11 @@ struct ExchangeMachineTests {
             "tell kept, connectionLost > keepingHead", "-", "-", "-", "-", "-",
         ],
         "delivers kept": [
-            "-", "head, release > delivering", "head, release > delivering", "tell kept > keepingHead",
+            "-", "head > delivering", "head > delivering", "tell kept > keepingHead",
             "tell kept, connectionLost > keepingHead", "-", "-", "-", "-", "-",
         ],
         "delivers own": [
-            "-", "head, release > delivering", "head, release > delivering", "tell kept > keepingHead",
+            "-", "head > delivering", "head > delivering", "tell kept > keepingHead",
             "tell kept, connectionLost > keepingHead", "-", "-", "-", "-", "-",
         ],
         "deliversHead": ["-", "-", "-", "-", "-", "-", "-", "-", "-", "-"],
