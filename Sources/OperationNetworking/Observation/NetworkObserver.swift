@@ -241,8 +241,8 @@ package struct ObservationMachine: Sendable {
             guard attempt == nil, number == lastAttempt, number > 0 else { return [] }
             add(.decided) { $0.decision = NetworkEvent.Decision(answer) }
         case .begins: begin(number, now, make, &events)
-        case .ended(let end, let error, let cause, let received):
-            let ending = end.ending
+        case .ended(let error, let cause, let received):
+            let ending: NetworkEvent.Ending = error != nil ? .failure : cause != nil ? .cancelled : .success
             if attempt != nil {
                 // The operation may have ended independently in the middle of the attempt.
                 self.end(ending, now, make, &events) { event in
@@ -358,16 +358,6 @@ package struct ObservationMachine: Sendable {
         event.metrics = attempt?.metrics
         fill(&event)
         return event
-    }
-}
-
-extension AttemptStep.End {
-    fileprivate var ending: NetworkEvent.Ending {
-        switch self {
-        case .success: .success
-        case .failure: .failure
-        case .cancelled: .cancelled
-        }
     }
 }
 

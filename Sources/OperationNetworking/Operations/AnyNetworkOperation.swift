@@ -62,9 +62,9 @@ extension AnyNetworkOperation {
     /// the first bytes of the body.
     public var receivedData: Data? { (self as? any AttemptOwner)?.anyTaskResult as? Data }
 
-    /// The request that the current or last attempt passed to the session.
+    /// The request of the current or last attempt.
     ///
-    /// The value is `nil` until the first attempt has passed its request to the session.
+    /// The value is `nil` until the first attempt has prepared its request.
     public var request: NetworkRequest? { networkAttempts.request }
 
     /// The response of the current or last attempt, or `nil` if its headers have not arrived.

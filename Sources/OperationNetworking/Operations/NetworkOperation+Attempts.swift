@@ -103,9 +103,7 @@ extension NetworkOperation: AttemptOwner {
         return nil
     }
 
-    package func makeCollector(
-        for head: ResponseHead, of request: NetworkRequest
-    ) throws -> any AnyResponseCollector {
+    package func makeCollectorOfAttempt(for head: ResponseHead) throws -> any AnyResponseCollector {
         let rules = responseRules
         guard rules.accepts(head) else { return ErrorBodyCollector(limit: rules.keptErrorBytes) }
         let collector = try BodyWait.within(self, isHook: true) { try makeCollector(for: head) }

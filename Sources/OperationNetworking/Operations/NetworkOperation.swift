@@ -64,7 +64,7 @@ import Synchronization
 /// The operation cannot detect whether a custom subclass overrides a hook. If an instance of a custom subclass has
 /// neither an evaluator nor an `evaluate` hook, the instance fails only when the response is complete.
 ///
-/// From the start to the end of a transfer, the session keeps a strong reference to the operation.
+/// After its start, the operation stays in memory until it ends, even if you keep no reference to it.
 ///
 /// Guide: `Docs/Guides/NetworkOperations.md`
 open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<ResultType, NetworkError>,
@@ -613,7 +613,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     }
 
     @_spi(Subclassing) public final override func outcomeWasTold() {
-        networkAttempts.end(of: self) { ending(received: $0) }
+        networkAttempts.end(of: self, outcome?.error, outcome?.cancellationCause)
         transfersAreOver()
         notifyDelegateOfEnd()
         networkAttempts.reporter.releaseHandlers(on: { callbackQueue })
@@ -678,11 +678,4 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     func beforeFailure(_ fail: @escaping @Sendable () -> Void) { fail() }
     /// Notifies the operation that it has its outcome and that no other attempt begins.
     func transfersAreOver() {}
-
-    /// The outcome, for the observers.
-    private func ending(received: Int64) -> AttemptStep {
-        let (error, cause) = (outcome?.error, outcome?.cancellationCause)
-        return .ended(
-            error != nil ? .failure : cause != nil ? .cancelled : .success, error, cause, received: received)
-    }
 }

@@ -63,8 +63,8 @@ struct ObservationMachineTests {
                 events += told
                 if told.contains(where: { $0.kind == .attemptEnded }) { number += 1 }
             }
-            events += record(&machine, .ended(.cancelled, nil, .requested), 0, 60)
-            events += record(&machine, .ended(.success, nil, nil), 0, 61)
+            events += record(&machine, .ended(nil, .requested), 0, 60)
+            events += record(&machine, .ended(nil, nil), 0, 61)
             events += record(&machine, .begins, number, 62)
             let problem = EventLog.problem(in: events)
             #expect(problem == nil, "seed \(seed): \(problem ?? ""), \(events.map(\.kind))")
@@ -76,7 +76,7 @@ struct ObservationMachineTests {
         let steps: [AttemptStep] = [.started, .begins, .sends(request), .hop(.begins(request))]
         var events: [NetworkEvent] = []
         for (moment, step) in steps.enumerated() { events += record(&machine, step, 1, moment) }
-        events += record(&machine, .ended(.cancelled, nil, .requested), 0, 10)
+        events += record(&machine, .ended(nil, .requested), 0, 10)
         #expect(
             events.map(\.kind) == [
                 .operationBegan, .attemptBegan, .sending, .hopBegan, .hopEnded, .attemptEnded, .operationEnded,

@@ -140,22 +140,41 @@ struct AttemptTimeTests {
         #expect(operation.attemptCount == 2)
     }
 
+    @Test func `a request that is prepared again in the same attempt leaves only one timer`() async throws {
+        bench.server.route("GET", "/") { _ in LoopbackAnswer(.stallForever) }
+        let operation = setting.undriven(bench.text(), hurried)
+        let suspended = Gate()
+        // A request for which the operation was suspended just before it is sent may have an old credential.
+        operation.authenticate(
+            by: Authenticator(
+                "token",
+                apply: { [weak operation] _, request in
+                    if !suspended.isOpen {
+                        operation?.suspend()
+                        suspended.open()
+                    }
+                    return request
+                }, refresh: nil))
+        operation.start()
+        await suspended.passage()
+        operation.resume()
+        await until { bench.server.counts.heads == 1 }
+        #expect(operation.attemptCount == 1 && setting.clock.pendingCount == 1)
+        operation.cancel()
+        await operation.ended()
+        #expect(setting.clock.pendingCount == 0)
+    }
+
     @Test func `the time runs only while an attempt is not suspended`() {
         func at(_ seconds: Int64) -> OperationInstant { OperationInstant(offset: .seconds(seconds)) }
-        var time = AttemptTime()
-        time.resume(now: at(1))
-        #expect(time.end == nil)
-        time.begin(.seconds(5), now: at(2), isSuspended: false)
-        #expect(time.end == at(7))
+        var time = AttemptTime(.seconds(5), now: at(2), isSuspended: false)
+        #expect(time.end == at(7) && time.left(at: at(3)) == .seconds(4))
         time.suspend(now: at(4))
-        #expect(time.end == nil)
+        #expect(time.end == nil && time.left(at: at(9)) == .seconds(3))
         time.resume(now: at(10))
+        time.resume(now: at(11))
         #expect(time.end == at(13))
-        time.stop()
-        time.suspend(now: at(11))
-        time.resume(now: at(12))
-        #expect(time.end == nil)
-        time.begin(.seconds(5), now: at(20), isSuspended: true)
+        time = AttemptTime(.seconds(5), now: at(20), isSuspended: true)
         #expect(time.end == nil)
         time.resume(now: at(30))
         #expect(time.end == at(35))

@@ -88,8 +88,9 @@ package struct AttemptMachine: Sendable, Equatable {
     private var hasChanged = false
     /// Whether the task of the current request was about to be created.
     private var isCreated = false
-    /// Whether the rest of a refused response is read only so that its connection can be reused.
-    private var isDraining = false
+    /// Whether a policy refuses the response regardless of its status, so that its rest is read only to reuse the
+    /// connection.
+    package private(set) var isResponseRefused = false
     package private(set) var isSuspended = false {
         didSet {
             changes += 1
@@ -133,7 +134,7 @@ package struct AttemptMachine: Sendable, Equatable {
 
     private mutating func prepare() -> Action {
         round += 1
-        (isCreated, isDraining) = (false, false)
+        (isCreated, isResponseRefused) = (false, false)
         return enter(.preparing, .prepare)
     }
 
@@ -179,11 +180,10 @@ package struct AttemptMachine: Sendable, Equatable {
         }
     }
 
-    /// Records that a policy refuses the response, so that its rest is not needed, and returns `false` if this was
-    /// recorded before.
-    package mutating func drain(_ number: Int) -> Bool {
-        guard acceptsEvents(number), !isDraining else { return false }
-        isDraining = true
+    /// Records that a policy refuses the response, and returns `false` if this was recorded before.
+    package mutating func refusedResponse(_ number: Int) -> Bool {
+        guard acceptsEvents(number), !isResponseRefused else { return false }
+        isResponseRefused = true
         return true
     }
 
@@ -191,7 +191,7 @@ package struct AttemptMachine: Sendable, Equatable {
     ///
     /// A refused response is then complete.
     package mutating func exceededTimeLimit(_ number: Int) -> Action {
-        if isDraining { return transferred(number) }
+        if isResponseRefused { return transferred(number) }
         let isUnderWay = isAt(.preparing, number) || isAt(.clearing, number) || acceptsEvents(number)
         return isUnderWay ? enter(.deciding, .decide) : .none
     }

@@ -21,12 +21,7 @@ package enum AttemptStep: Sendable {
     case decided(AttemptPolicyDecision)
     case suspended(Bool)
     /// The operation ended, with the number of body bytes that the current attempt had received, if there is one.
-    case ended(End, NetworkError?, CancellationCause?, received: Int64? = nil)
-
-    /// How an operation ends.
-    package enum End: Sendable {
-        case success, failure, cancelled
-    }
+    case ended(NetworkError?, CancellationCause?, received: Int64? = nil)
 }
 
 /// Reports the steps of one operation to its observers.

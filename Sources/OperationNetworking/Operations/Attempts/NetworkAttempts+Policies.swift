@@ -41,7 +41,9 @@ extension NetworkAttempts {
     // Before a request is sent.
 
     func clear() -> AttemptMachine.Action {
-        let (owner, request, round) = state.withLock { ($0.owner, $0.attempt.request, $0.machine.round) }
+        let (owner, request, policies, round) = state.withLock {
+            ($0.owner, $0.attempt.request, $0.policies, $0.machine.round)
+        }
         guard let owner, let request, let policies else { return .none }
         return pass(policies, from: 0, request, round, owner)
     }
@@ -69,7 +71,7 @@ extension NetworkAttempts {
 
     /// Returns whether the request of the attempt may be sent now.
     ///
-    /// If not, the request is created again.
+    /// If not, the request is created again, unless a group is just about to cancel the operation.
     func maySend(_ number: Int) -> Bool {
         let (owner, policies) = state.withLock { state in
             (state.machine.acceptsEvents(number) ? state.owner : nil, state.policies)
@@ -155,9 +157,10 @@ extension NetworkAttempts {
     // After an attempt failed.
 
     func decide() -> AttemptMachine.Action {
-        guard let (owner, number) = running() else { return .none }
-        let (error, policies) = state.withLock { ($0.attempt.error, $0.policies) }
-        guard let error else { return .none }
+        let (owner, number, error, policies) = state.withLock {
+            ($0.owner, $0.machine.attempt, $0.attempt.error, $0.policies)
+        }
+        guard let owner, let error else { return .none }
         reportFailure(number)
         guard let policies, policies.mayTryAgain else { return state.withLock { $0.machine.decided(.fail, number) } }
         let now = owner.clock.now

@@ -17,8 +17,8 @@ extension NetworkAttempts {
         }
         guard let owner, let request else { return }
         record(.hop(.received(head)), number, owner)
-        let isJudged = judge(head, request, number)
-        let isRefused = isJudged && owner.accepts(head)
+        let isRefusedByPolicy = isRefusedByPolicy(head, request, number)
+        let isRefused = isRefusedByPolicy && owner.accepts(head)
         // An event stream has no end to wait for, and a new connection costs less than a long wait.
         if isRefused, head.expectedLength ?? .max > Self.drainLimit {
             return giveUp(task, NetworkError.refusedByPolicy(head), number)
@@ -27,7 +27,7 @@ extension NetworkAttempts {
             // The operation's own collector must not receive a response that a policy refuses.
             let collector =
                 isRefused
-                ? ErrorBodyCollector(limit: owner.errorBodyBytes) : try owner.makeCollector(for: head, of: request)
+                ? ErrorBodyCollector(limit: owner.errorBodyBytes) : try owner.makeCollectorOfAttempt(for: head)
             var old: (any AnyResponseCollector)? = collector
             state.withLock { state in
                 _ = state.receive(number) { swap(&old, &$0.collector) }
@@ -37,22 +37,22 @@ extension NetworkAttempts {
             if !(collector is ErrorBodyCollector) {
                 reporter.record(.download, nil, of: head.expectedLength, for: owner)
             }
-            if isJudged { drain(head, number) }
+            if isRefusedByPolicy { drain(head, number) }
         } catch {
             giveUp(task, error, number)
         }
     }
 
     func received(_ bytes: UnsafeRawBufferPointer, by task: any NetworkTask, _ number: Int) {
-        let (owner, collector, count) = state.withLock { state in
+        let (owner, collector, count, length) = state.withLock { state in
             let owner = state.receive(number) { $0.received += Int64(bytes.count) }
-            return (owner, state.attempt.collector, state.attempt.received)
+            return (owner, state.attempt.collector, state.attempt.received, state.attempt.head?.expectedLength)
         }
         guard let owner, let collector else { return }
         do {
             try collector.receive(bytes, flow: task)
             if collector is ErrorBodyCollector { return }
-            reporter.record(.download, count, of: head?.expectedLength, for: owner)
+            reporter.record(.download, count, of: length, for: owner)
         } catch is ReadLimitReached {
             let action = transferred(number)
             task.cancel()
@@ -77,17 +77,16 @@ extension NetworkAttempts {
     func refuses(_ head: ResponseHead, _ number: Int) -> Bool {
         let (request, isWanted) = state.withLock { ($0.attempt.request, $0.machine.acceptsEvents(number)) }
         guard isWanted else { return true }
-        guard let request, judge(head, request, number) else { return false }
+        guard let request, isRefusedByPolicy(head, request, number) else { return false }
         drain(head, number)
         return true
     }
 
     /// Passes the headers to the policies as early as possible, and returns whether one of them refuses the response.
-    private func judge(_ head: ResponseHead, _ request: NetworkRequest, _ number: Int) -> Bool {
+    private func isRefusedByPolicy(_ head: ResponseHead, _ request: NetworkRequest, _ number: Int) -> Bool {
         guard let policies, policies.mayTryAgain else { return false }
         var isRefused = false
         policies.forEach { if $0.refuses(head, of: request, number) { isRefused = true } }
-        _ = state.withLock { state in state.receive(number) { $0.isRefused = isRefused } }
         return isRefused
     }
 
@@ -107,8 +106,7 @@ extension NetworkAttempts {
     }
 
     func transferEnded(_ error: NetworkError?, _ number: Int) {
-        // The end of a transfer that was canceled because enough data arrived is not a failure.
-        guard state.withLock({ $0.machine.acceptsEvents(number) }) else { return }
+        // The machine ignores the end of a transfer that was canceled because enough data arrived.
         if let error {
             perform(failed(error, error.phase, number, isTransfer: true))
         } else {
@@ -239,7 +237,7 @@ package protocol AttemptOwner: AnyNetworkOperation {
     /// Creates a task that reports to the receiver, or that the user's own code handles.
     func makeTask(_ request: NetworkRequest, _ receiver: AttemptReceiver) throws -> any NetworkTask
     /// Creates the collector for the body of a response.
-    func makeCollector(for head: ResponseHead, of request: NetworkRequest) throws -> any AnyResponseCollector
+    func makeCollectorOfAttempt(for head: ResponseHead) throws -> any AnyResponseCollector
     /// Returns whether the status of a response indicates success.
     func accepts(_ head: ResponseHead) -> Bool
     /// The maximum number of body bytes that an error contains.

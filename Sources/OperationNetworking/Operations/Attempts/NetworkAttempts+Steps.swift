@@ -62,6 +62,7 @@ extension NetworkAttempts {
             return exchange(&state.attempt, with: Attempt())
         }
         last.receiver?.detach()
+        last.timeout?.cancel()
         withExtendedLifetime(lastRequest) {}
     }
 
@@ -163,14 +164,16 @@ extension NetworkAttempts {
 
     func evaluate() -> AttemptMachine.Action {
         guard let (owner, number) = running() else { return .none }
-        let attempt = state.withLock { $0.attempt }
-        guard let request = attempt.request, let head = attempt.head, let collector = attempt.collector else {
+        let (request, head, collector, isRefused) = state.withLock {
+            ($0.attempt.request, $0.attempt.head, $0.attempt.collector, $0.machine.isResponseRefused)
+        }
+        guard let request, let head, let collector else {
             return failed(
                 NetworkError(code: .invalidResponse, phase: .receiving, message: "The session delivered no response."),
                 .receiving, number)
         }
         do {
-            if attempt.isRefused, owner.accepts(head) { throw NetworkError.refusedByPolicy(head) }
+            if isRefused, owner.accepts(head) { throw NetworkError.refusedByPolicy(head) }
             let answer = ReceivedResponse(request: request, head: head, collector: collector, maker: self)
             let conclusion = try owner.evaluate(answer)
             let counts = state.withLock { state in
@@ -245,8 +248,11 @@ extension NetworkAttempts {
 
     /// Stops and releases everything that is in progress, because the operation has its outcome.
     ///
-    /// - Parameter step: A closure that returns the step for the observers from the number of received bytes.
-    func end(of operation: any AnyNetworkOperation, as step: (Int64) -> AttemptStep) {
+    /// - Parameters:
+    ///   - operation: The operation, which may be about to be freed.
+    ///   - error: The error of the operation, if it failed.
+    ///   - cause: The cause of the cancellation, if the operation was canceled.
+    func end(of operation: any AnyNetworkOperation, _ error: NetworkError?, _ cause: CancellationCause?) {
         var left = State()
         var wasConcluding = false
         let isFirst = state.withLock { state in
@@ -267,6 +273,6 @@ extension NetworkAttempts {
         if !wasConcluding { left.task?.cancel() }
         left.attempt.receiver?.detach()
         left.policies?.forEach { $0.forget() }
-        left.observation?.record(step(left.attempt.received), 0, by: operation)
+        left.observation?.record(.ended(error, cause, received: left.attempt.received), 0, by: operation)
     }
 }

@@ -80,8 +80,6 @@ package final class NetworkAttempts: Sendable {
         }
         /// Foundation's response, if it was created from the headers.
         var response: HTTPURLResponse?
-        /// Whether a policy refuses the response, regardless of its status.
-        var isRefused = false
         var collector: (any AnyResponseCollector)?
         var received: Int64 = 0
         /// The size of the partial file at the last report, or 0 if there was none.
@@ -89,20 +87,16 @@ package final class NetworkAttempts: Sendable {
         var error: NetworkError?
         /// Passes the result to the operation.
         var conclusion: Work?
-        @Boxed private var limit: AttemptTime?
+        /// The remaining time, or nil if there is no limit.
+        @Boxed var time: AttemptTime?
         @Boxed var timeout: (any OperationTimer)?
 
         /// The request that the attempt sent or would have sent.
         var currentRequest: NetworkRequest? { request ?? draft }
 
-        var time: AttemptTime {
-            get { limit ?? AttemptTime() }
-            set { limit = newValue.isLimited ? newValue : nil }
-        }
-
         /// Stops the time limit, and returns the timer to cancel without holding the lock.
         mutating func stopTime() -> (any OperationTimer)? {
-            time.stop()
+            time = nil
             return exchange(&timeout, with: nil)
         }
 
@@ -165,8 +159,8 @@ package final class NetworkAttempts: Sendable {
             let now = owner.clock.now
             let isLimited = state.withLock { state in
                 if state.policies?.mayTryAgain == true { state.history.suspend(isSuspended, now: now) }
-                isSuspended ? state.attempt.time.suspend(now: now) : state.attempt.time.resume(now: now)
-                return state.attempt.time.isLimited
+                isSuspended ? state.attempt.time?.suspend(now: now) : state.attempt.time?.resume(now: now)
+                return state.attempt.time != nil
             }
             if isLimited { watchTime(number, owner) }
         }
@@ -353,7 +347,7 @@ extension NetworkAttempts {
         state.withLock { state in
             if policies.mayTryAgain { state.beginHistory(number, now: now) }
             guard let limit, state.machine.attempt == number else { return }
-            state.attempt.time.begin(max(limit, .zero), now: now, isSuspended: state.machine.isSuspended)
+            state.attempt.time = AttemptTime(max(limit, .zero), now: now, isSuspended: state.machine.isSuspended)
         }
         if limit != nil { watchTime(number, owner) }
     }
@@ -363,9 +357,10 @@ extension NetworkAttempts {
         guard let (owner, present) = running(), present == number else { return }
         let now = owner.clock.now
         let hasChanged = state.withLock { state in
-            guard state.machine.drain(number) else { return false }
+            guard state.machine.refusedResponse(number) else { return false }
             if state.attempt.head == nil { state.attempt.head = head }
-            state.attempt.time.shorten(to: Self.drainTime, now: now, isSuspended: state.machine.isSuspended)
+            let left = min(state.attempt.time?.left(at: now) ?? Self.drainTime, Self.drainTime)
+            state.attempt.time = AttemptTime(left, now: now, isSuspended: state.machine.isSuspended)
             return true
         }
         if hasChanged { watchTime(number, owner) }
@@ -376,12 +371,12 @@ extension NetworkAttempts {
 
     /// Schedules a timer for the end of the time limit, as far as it is known now.
     private func watchTime(_ number: Int, _ owner: any AttemptOwner) {
-        guard let end = state.withLock({ $0.machine.attempt == number ? $0.attempt.time.end : nil }) else { return }
+        guard let end = state.withLock({ $0.machine.attempt == number ? $0.attempt.time?.end : nil }) else { return }
         let timer = owner.clock.schedule(at: end) { [weak self] in self?.timeMayBeOver(number) }
         var old: (any OperationTimer)? = timer
         state.withLock { state in
             // If another thread changed the time in the meantime, it has scheduled its own timer.
-            if state.machine.attempt == number, state.attempt.time.end == end { swap(&old, &state.attempt.timeout) }
+            if state.machine.attempt == number, state.attempt.time?.end == end { swap(&old, &state.attempt.timeout) }
         }
         old?.cancel()
     }
@@ -394,7 +389,7 @@ extension NetworkAttempts {
         var old: NetworkError?
         // Check and change the state in one step, because the response may become complete at this moment.
         let action = state.withLock { state in
-            guard state.machine.attempt == number, let end = state.attempt.time.end, end <= now else {
+            guard state.machine.attempt == number, let end = state.attempt.time?.end, end <= now else {
                 return AttemptMachine.Action.none
             }
             let error = state.timeoutError
@@ -425,7 +420,8 @@ extension NetworkAttempts.State {
     /// A request counts as sent once its task may have been resumed.
     fileprivate var timeoutError: NetworkError {
         let phase: NetworkError.Phase =
-            [.preparing, .clearing].contains(machine.phase) ? .checking : attempt.head == nil ? .awaitingResponse : .receiving
+            [.preparing, .clearing].contains(machine.phase)
+            ? .checking : attempt.head == nil ? .awaitingResponse : .receiving
         let error = NetworkError(
             code: .timedOut, phase: phase,
             message: "The attempt took longer than retry.attemptTimeout allows. Allow more time, or request less data.")
@@ -437,47 +433,31 @@ extension NetworkAttempts.State {
 ///
 /// The time runs from the preparation until the response is complete, except while the operation is suspended.
 package struct AttemptTime: Sendable, Equatable {
-    private var left: Duration?
+    private var left: Duration
+    /// The time from which `left` counts, or nil while the time is paused.
     private var since: OperationInstant?
 
-    package init() {}
-
-    /// The time at which the limit is reached, or nil if there is no limit or the time is paused.
-    package var end: OperationInstant? {
-        guard let left, let since else { return nil }
-        return since.advanced(by: left)
-    }
-
-    /// Starts the time of an attempt.
-    package mutating func begin(_ limit: Duration?, now: OperationInstant, isSuspended: Bool) {
+    package init(_ limit: Duration, now: OperationInstant, isSuspended: Bool) {
         left = limit
         since = isSuspended ? nil : now
     }
 
-    /// Whether there is a limit.
-    package var isLimited: Bool { left != nil }
+    /// The time at which the limit is reached, or nil if the time is paused.
+    package var end: OperationInstant? { since?.advanced(by: left) }
 
-    /// Reduces the remaining time to a limit.
-    package mutating func shorten(to limit: Duration, now: OperationInstant, isSuspended: Bool) {
-        let rest = end.map { now.duration(to: $0) } ?? left ?? limit
-        begin(min(rest, limit), now: now, isSuspended: isSuspended)
-    }
+    package func left(at now: OperationInstant) -> Duration { end.map { now.duration(to: $0) } ?? left }
 
     /// Pauses the time.
     package mutating func suspend(now: OperationInstant) {
-        guard let since, let limit = left else { return }
-        left = limit - max(since.duration(to: now), .zero)
+        guard let since else { return }
+        left -= max(since.duration(to: now), .zero)
         self.since = nil
     }
 
     /// Continues the time.
     package mutating func resume(now: OperationInstant) {
-        // There is no time to continue between attempts.
-        if left != nil, since == nil { since = now }
+        if since == nil { since = now }
     }
-
-    /// Removes the limit, because the attempt is over or is waiting for something other than the server.
-    package mutating func stop() { (left, since) = (nil, nil) }
 }
 
 /// The policies that were set on an operation itself, so that it does not inherit them from a group.
