@@ -60,7 +60,7 @@ extension ManagedOperation {
     }
 
     /// Gives the operation its slot, and returns its state in the queue.
-    func assignPlace(in engine: QueueEngine, _ slot: QueueMachine.Slot) -> QueuePlace? {
+    func assignPlace(_ slot: QueueMachine.Slot) -> QueuePlace {
         core.withLock { core in
             core.slot = slot
             return core.place(of: life)

@@ -336,18 +336,17 @@ extension QueueEngine {
             if hasReservation { releaseReservations(1) }
             throw refusal
         }
-        var level: QueueLevel?
-        let refusal = apply { state, after -> QueueError? in
+        let addition = apply { state, after -> Result<QueueLevel, QueueError> in
             if hasReservation { state.reserved -= 1 }
-            if let refusal = self.refusal(of: 1, hasReservation: hasReservation, state) { return refusal }
-            level = enter(operation, isBarrier: isBarrier, details, &state, &after)
-            return nil
+            if let refusal = self.refusal(of: 1, hasReservation: hasReservation, state) { return .failure(refusal) }
+            return .success(enter(operation, isBarrier: isBarrier, details, &state, &after))
         }
-        if let refusal {
+        switch addition {
+        case .success(let level): operation.raiseUpstreamIfNeeded(level)
+        case .failure(let refusal):
             operation.releaseClaim()
             throw refusal
         }
-        if let level { operation.raiseUpstreamIfNeeded(level) }
     }
 
     /// Adds either all operations or none.
@@ -390,7 +389,7 @@ extension QueueEngine {
             apply { state, after in
                 state.reserved -= portion.count
                 for operation in portion {
-                    guard let level = enter(operation, isBarrier: false, nil, &state, &after) else { continue }
+                    let level = enter(operation, isBarrier: false, nil, &state, &after)
                     if ManagedOperation.mayRaise(level) { raising.append((operation, level)) }
                 }
             }
@@ -416,9 +415,9 @@ extension QueueEngine {
     private func enter(
         _ operation: ManagedOperation, isBarrier: Bool, _ details: EntryDetails?, _ state: inout State,
         _ after: inout After
-    ) -> QueueLevel? {
+    ) -> QueueLevel {
         let slot = state.machine.enter(.operation(operation), isBarrier: isBarrier, details: details)
-        guard let place = operation.assignPlace(in: self, slot) else { return nil }
+        let place = operation.assignPlace(slot)
         put(operation, at: place, &state, &after)
         return place.level
     }
