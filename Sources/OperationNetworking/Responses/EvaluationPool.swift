@@ -26,7 +26,7 @@ package final class EvaluationPool: ThreadOwner {
     /// The time in nanoseconds without a new evaluation after which another thread starts.
     ///
     /// The longer time applies if there is a thread for each core.
-    private static let readLimit: UInt64 = 500_000
+    private static let shortStallThreshold: UInt64 = 500_000
     private static let longStallThreshold: UInt64 = 4_000_000
     /// The interval at which the pool checks this time while no evaluations are added.
     private static let watchInterval = DispatchTimeInterval.milliseconds(10)
@@ -53,8 +53,9 @@ package final class EvaluationPool: ThreadOwner {
                     return false
                 }
                 // Evaluations may block for any time.
-                let readLimit = active < width ? EvaluationPool.readLimit : EvaluationPool.longStallThreshold
-                guard active < EvaluationPool.mostThreads, now >= seen.at + readLimit else { return false }
+                let threshold =
+                    active < width ? EvaluationPool.shortStallThreshold : EvaluationPool.longStallThreshold
+                guard active < EvaluationPool.mostThreads, now >= seen.at + threshold else { return false }
             }
             threads += 1
             seen = (begun, now)
