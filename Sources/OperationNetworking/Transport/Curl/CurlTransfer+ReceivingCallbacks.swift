@@ -181,12 +181,11 @@
         /// Whether a pause left bytes behind, which must be delivered before any others.
         package var hasRest: Bool { !rest.isEmpty || isDecoderFull }
 
-        /// Takes bytes, delivers as many as the pauses allow, and keeps the rest.
+        /// Decompresses bytes, delivers as many as the pauses allow, and keeps the rest.
         ///
-        /// Do not call this method while there is a rest.
+        /// Do not call this method while there is a rest, or if `decodes` is `false`.
         package mutating func take(_ bytes: UnsafeRawBufferPointer, _ listener: Listener) throws(Refusal) {
             receivedCount += Int64(bytes.count)
-            guard decoder != nil else { return listener.report(bytes) }
             let used = try decode(bytes, listener)
             if used < bytes.count { rest = Array(bytes[used...]) }
         }
