@@ -11,7 +11,7 @@
             while let grant = slots.next() {
                 let task = grant.ticket
                 guard takesSlot(task) else {
-                    slots.release(grant.host, endsLookup: grant.looksUp, isAhead: grant.isAhead)
+                    slots.release(grant.slot, endsLookup: grant.looksUp)
                     continue
                 }
                 begin(task, grant)
@@ -20,15 +20,12 @@
 
         private func begin(_ task: CurlTask, _ grant: SlotTable<CurlTask>.Grant) {
             guard let transfer = transfers.take(orMake: { CurlTransfer($0, self) }) else {
-                slots.release(grant.host, endsLookup: grant.looksUp, isAhead: grant.isAhead)
+                slots.release(grant.slot, endsLookup: grant.looksUp)
                 return fail(task, CurlEngine.exhausted)
             }
             task.confined.transfer = transfer
-            transfer.begin(task, host: grant.host, looksUp: grant.looksUp)
-            if grant.isAhead {
-                transfer.isAhead = true
-                countAhead(1)
-            }
+            transfer.begin(task, grant.slot, looksUp: grant.looksUp)
+            if grant.slot.isAhead { countAhead(1) }
             launch(transfer, task)
         }
 
@@ -83,8 +80,8 @@
 
         private func putBack(_ transfer: CurlTransfer) {
             multi?.remove(transfer.handle)
-            slots.release(transfer.host, endsLookup: transfer.isLookingUp, isAhead: transfer.isAhead)
-            if exchange(&transfer.isAhead, with: false) { countAhead(-1) }
+            slots.release(transfer.slot, endsLookup: transfer.isLookingUp)
+            if transfer.slot.isAhead { countAhead(-1) }
             transfer.stopWatching()
             transfer.end()
             transfer.handle.forgetRequest()
@@ -133,7 +130,7 @@
             let streams = max(configuration.maximumStreamsPerConnection, 1)
             let (limit, overflow) = max(configuration.maximumConnectionsPerHost, 1).multipliedReportingOverflow(
                 by: streams)
-            slots.setLimit(overflow ? .max : limit, host: transfer.host)
+            slots.setLimit(overflow ? .max : limit, host: transfer.slot.host)
         }
 
         /// Schedules the next check of a transfer if it is earlier than the scheduled one.
@@ -163,7 +160,7 @@
         /// In that case, the transfer waits for its turn inside libcurl. For example, a server may accept fewer
         /// concurrent requests over one connection than the configuration allows.
         private func othersAreServed(_ transfer: CurlTransfer) -> Bool {
-            transfers.contains { $0.host == transfer.host && $0.task != nil && $0.deadlines.isConnected }
+            transfers.contains { $0.slot.host == transfer.slot.host && $0.task != nil && $0.deadlines.isConnected }
         }
     }
 

@@ -15,7 +15,7 @@
         unowned let loop: CurlLoop
 
         private(set) var task: CurlTask?
-        private(set) var host = 0
+        private(set) var slot = SlotTable<CurlTask>.Slot(host: 0, isAhead: false)
         // For each line of the headers, the session's thread accesses the next four properties one after another, so
         // that no two accesses overlap.
         /// The failure on our side, which takes precedence over the result of libcurl.
@@ -57,8 +57,6 @@
         private(set) var isLookingUp = false
         /// Whether libcurl no longer has the transfer, or never took it.
         var isDone = false
-        /// Whether it has a slot, and maybe a connection, beyond the limits.
-        var isAhead = false
 
         init?(_ number: Int, _ loop: CurlLoop) {
             guard let handle = CurlHandle(loop.configuration, loop.library) else { return nil }
@@ -69,9 +67,9 @@
         }
 
         /// Takes a task whose turn has come.
-        func begin(_ task: CurlTask, host: Int, looksUp: Bool) {
+        func begin(_ task: CurlTask, _ slot: SlotTable<CurlTask>.Slot, looksUp: Bool) {
             self.task = task
-            self.host = host
+            self.slot = slot
             isLookingUp = looksUp
             beganAt = loop.now
             deadlines = TransferDeadlines(
@@ -178,7 +176,7 @@
         /// Records that the name of the host was looked up, or needs no lookup.
         func nameIsKnown() {
             isLookingUp = false
-            loop.slots.resolved(host)
+            loop.slots.resolved(slot.host)
         }
 
         /// Releases the task, while libcurl keeps the transfer until the name of the host was looked up.

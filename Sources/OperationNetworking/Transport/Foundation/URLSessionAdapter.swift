@@ -158,11 +158,11 @@ extension URLSessionAdapter {
         while let grant = slots.next() {
             let task = grant.ticket
             guard takesSlot(task) else {
-                slots.release(grant.host, isAhead: grant.isAhead)
+                slots.release(grant.slot)
                 continue
             }
             let transfer = URLSessionTransfer(
-                task, host: grant.host, isAhead: grant.isAhead, isInBackground: maker.isInBackground, now: Self.now)
+                task, grant.slot, isInBackground: maker.isInBackground, now: Self.now)
             task.confined.transfer = transfer
             load(transfer, task)
             let demands = task.currentDemands
@@ -254,7 +254,7 @@ extension URLSessionAdapter: TaskHost {
         guard let transfer = task.confined.transfer else { return }
         task.confined.transfer = nil
         transfer.stop()
-        slots.release(transfer.host, isAhead: transfer.isAhead)
+        slots.release(transfer.slot)
     }
 
     package func apply(_ pausedDirections: TaskMachine.PausedDirections, to task: URLSessionTransferTask) {

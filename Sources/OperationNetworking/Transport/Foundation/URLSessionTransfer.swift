@@ -12,9 +12,7 @@ import OperationCore
 package final class URLSessionTransfer: @unchecked Sendable {
     // Sendable: only used on that queue.
 
-    let host: Int
-    /// Whether it is beyond the limits of its host.
-    let isAhead: Bool
+    let slot: SlotTable<URLSessionTransferTask>.Slot
     let beganAt: Int64
     private let request: NetworkRequest
     private let isInBackground: Bool
@@ -44,10 +42,11 @@ package final class URLSessionTransfer: @unchecked Sendable {
     private var receivedCount: Int64 = 0
     private var firstByteAt: Int64?
 
-    init(_ task: URLSessionTransferTask, host: Int, isAhead: Bool, isInBackground: Bool, now: Int64) {
+    init(
+        _ task: URLSessionTransferTask, _ slot: SlotTable<URLSessionTransferTask>.Slot, isInBackground: Bool, now: Int64
+    ) {
         self.isInBackground = isInBackground
-        self.host = host
-        self.isAhead = isAhead
+        self.slot = slot
         request = task.request
         length = task.request.body.length
         beganAt = now

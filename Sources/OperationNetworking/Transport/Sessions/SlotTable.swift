@@ -16,13 +16,24 @@ package struct SlotTable<Ticket> {
         fileprivate let isAhead: Bool
     }
 
-    package struct Grant {
+    /// The permission to run one transfer, which is needed to release it.
+    package struct Slot: Sendable {
+        /// The index of the host.
         package let host: Int
+        /// Whether the slot is beyond the limits.
+        package let isAhead: Bool
+
+        package init(host: Int, isAhead: Bool) {
+            self.host = host
+            self.isAhead = isAhead
+        }
+    }
+
+    package struct Grant {
+        package let slot: Slot
         package let ticket: Ticket
         /// Whether the transfer looks up the name of its host, in which case it owns the lookup until it is released.
         package let looksUp: Bool
-        /// Whether the slot is beyond the limits, which must be stated again when it is released.
-        package let isAhead: Bool
     }
 
     private struct Host {
@@ -127,7 +138,7 @@ package struct SlotTable<Ticket> {
             if looksUp { hosts[place.host]?.isLookingUp = true }
             hosts[place.host]?.active += 1
             active += 1
-            return Grant(host: place.host, ticket: ticket, looksUp: looksUp, isAhead: true)
+            return Grant(slot: Slot(host: place.host, isAhead: true), ticket: ticket, looksUp: looksUp)
         }
         while active < limits.total, let index = ring.popFirst() {
             guard var host = hosts[index] else { continue }
@@ -158,7 +169,7 @@ package struct SlotTable<Ticket> {
                 host.isInRing = true
                 ring.append(index)
             }
-            return Grant(host: index, ticket: ticket, looksUp: looksUp, isAhead: false)
+            return Grant(slot: Slot(host: index, isAhead: false), ticket: ticket, looksUp: looksUp)
         }
         return nil
     }
@@ -166,12 +177,12 @@ package struct SlotTable<Ticket> {
     /// Releases the slot of a transfer.
     ///
     /// - Parameters:
-    ///   - index: The host.
+    ///   - slot: The slot.
     ///   - endsLookup: Whether a lookup of the name, if there is one, belongs to the transfer.
-    ///   - isAhead: Whether the slot was beyond the limits.
-    package mutating func release(_ index: Int, endsLookup: Bool = true, isAhead: Bool = false) {
+    package mutating func release(_ slot: Slot, endsLookup: Bool = true) {
+        let index = slot.host
         hosts[index]?.active -= 1
-        if isAhead { hosts[index]?.ahead -= 1 }
+        if slot.isAhead { hosts[index]?.ahead -= 1 }
         active -= 1
         if endsLookup { lookupEnded(index) }
         offer(index)

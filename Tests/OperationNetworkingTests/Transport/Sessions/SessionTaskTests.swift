@@ -50,7 +50,7 @@ private final class FakeHost: TaskHost {
     func grant() -> Bool? {
         guard let grant = slots.next() else { return nil }
         if takesSlot(grant.ticket) { return true }
-        slots.release(grant.host)
+        slots.release(grant.slot)
         return false
     }
 }

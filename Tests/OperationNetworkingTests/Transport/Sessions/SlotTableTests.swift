@@ -129,7 +129,7 @@ struct SlotTableTests {
                 table.release(active.remove(at: Int.random(in: 0..<active.count, using: &generator)).host)
             }
             while let grant = table.next() {
-                active.append((grant.host, grant.ticket % 1000, true))
+                active.append((grant.slot.host, grant.ticket % 1000, true))
                 seen += 1
                 #expect(waiting.remove(grant.ticket / 1000) != nil)
             }
@@ -139,7 +139,7 @@ struct SlotTableTests {
         while !active.isEmpty {
             table.release(active.removeLast().host)
             while let grant = table.next() {
-                active.append((grant.host, grant.ticket % 1000, true))
+                active.append((grant.slot.host, grant.ticket % 1000, true))
                 waiting.remove(grant.ticket / 1000)
             }
         }
@@ -175,5 +175,12 @@ struct SlotTableTests {
         #expect(grants(&table) == [])
         table.release(0, endsLookup: true)
         #expect(grants(&table) == [2])
+    }
+}
+
+extension SlotTable {
+    /// Releases a slot of a host.
+    mutating func release(_ host: Int, endsLookup: Bool = true, isAhead: Bool = false) {
+        release(Slot(host: host, isAhead: isAhead), endsLookup: endsLookup)
     }
 }
