@@ -24,7 +24,7 @@
         @Test func `each libcurl error code has an error code and a sentence`() {
             let known = Dictionary(uniqueKeysWithValues: Self.table.flatMap { row in row.1.map { ($0, row.0) } })
             for code in Int32(1)...110 {
-                let told = CurlErrorMapping(code: code, phase: .receiving, isResponseComplete: true).codeAndMessage
+                let told = CurlErrorMapping(code: code, phase: .receiving, hasFinalHead: true).codeAndMessage
                 #expect(told.0 == known[code] ?? .transferFailed, "\(code)")
                 #expect(told.1.hasSuffix("."), "\(code)")
             }

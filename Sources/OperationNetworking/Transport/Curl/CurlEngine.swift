@@ -43,7 +43,7 @@
 
         let configuration: CurlSession.Configuration
         private let inbox = Locked(Inbox())
-        private let wakeup = CurlWakeup()
+        let wakeup = CurlWakeup()
         private let forkCount = OKForkCount()
         private let clockOffset: (@Sendable () -> Duration)?
 
@@ -175,11 +175,6 @@
 
     // For the thread.
     extension CurlEngine {
-        /// The descriptor that wakes the thread from its wait for events.
-        var wakeupDescriptor: Int32 { wakeup.descriptor }
-
-        func clearWakeup() { wakeup.clear() }
-
         /// Returns the work that was posted, or `nil` if there is none.
         ///
         /// If there is none and the thread wants to sleep, it may do so, and is woken by new work.

@@ -11,17 +11,17 @@
 
         /// The error of an ended transfer, or `nil` if it succeeded.
         var error: NetworkError? {
-            guard code != 0 || !transfer.isResponseComplete else { return nil }
+            guard code != 0 || !transfer.hasFinalHead else { return nil }
             let text = text
             let meaning = CurlErrorMapping(
                 code: code, phase: transfer.phase, text: text, hasReceivedHeaders: transfer.hasReceivedHeaders,
-                isResponseComplete: transfer.isResponseComplete, isRefused: transfer.isRefused,
+                hasFinalHead: transfer.hasFinalHead, isRefused: transfer.isRefused,
                 systemError: systemError)
             let (kind, message) = meaning.codeAndMessage
             var error = NetworkError(
                 code: kind, phase: transfer.phase, message: message,
                 underlying: .init(domain: "libcurl", number: Int(code), text: text))
-            error.status = transfer.responseStatus
+            error.status = transfer.status
             return error
         }
 
@@ -58,7 +58,7 @@
         private let phase: NetworkError.Phase
         private let text: String
         private let hasReceivedHeaders: Bool
-        private let isResponseComplete: Bool
+        private let hasFinalHead: Bool
         private let isRefused: Bool
         private let systemError: Int
 
@@ -69,15 +69,15 @@
         ///   - phase: The phase in which the transfer ended.
         ///   - text: The message of libcurl.
         ///   - hasReceivedHeaders: Whether a part of the response headers arrived.
-        ///   - isResponseComplete: Whether all response headers arrived.
+        ///   - hasFinalHead: Whether all headers of a final response arrived.
         ///   - isRefused: Whether the server said that it did not process the request.
         ///   - systemError: The system's error number for the failure, or 0 if it is not known.
         package init(
             code: Int32, phase: NetworkError.Phase, text: String = "", hasReceivedHeaders: Bool = false,
-            isResponseComplete: Bool = false, isRefused: Bool = false, systemError: Int = 0
+            hasFinalHead: Bool = false, isRefused: Bool = false, systemError: Int = 0
         ) {
             (self.code, self.phase, self.text, self.systemError) = (code, phase, text, systemError)
-            (self.hasReceivedHeaders, self.isResponseComplete) = (hasReceivedHeaders, isResponseComplete)
+            (self.hasReceivedHeaders, self.hasFinalHead) = (hasReceivedHeaders, hasFinalHead)
             self.isRefused = isRefused
         }
 
@@ -143,7 +143,7 @@
             }
         }
 
-        private var isInHead: Bool { !isResponseComplete && phase != .connecting }
+        private var isInHead: Bool { !hasFinalHead && phase != .connecting }
 
         private var isMalformed: Bool {
             let errorText = text.lowercased()

@@ -46,7 +46,7 @@
                 transfer.fail(CurlEngine.exhausted)
             }
             transfer.isDone = true
-            endFailed(transfer, task)
+            conclude(transfer, task, transfer.problem)
         }
 
         /// Applies the pauses that were ordered before, which abandons the transfer of a suspended task.
@@ -65,7 +65,7 @@
         }
 
         /// Takes the transfer from a task in any state, and returns it to the pool.
-        func release(_ task: CurlTask, isComplete: Bool = false) {
+        func release(_ task: CurlTask, isComplete: Bool) {
             guard let transfer = task.confined.transfer else { return }
             task.confined.transfer = nil
             if !isComplete { transfer.handle.forbidsReuse = true }
@@ -102,18 +102,15 @@
             conclude(transfer, task, error)
         }
 
-        /// Ends a transfer that failed, whether or not libcurl has noticed it.
-        func endFailed(_ transfer: CurlTransfer, _ task: CurlTask) {
-            conclude(transfer, task, transfer.problem)
-        }
-
         /// Reports the results of a transfer, and returns the transfer to the pool.
-        private func conclude(_ transfer: CurlTransfer, _ task: CurlTask, _ error: NetworkError?) {
+        ///
+        /// A transfer can fail before libcurl notices it.
+        func conclude(_ transfer: CurlTransfer, _ task: CurlTask, _ error: NetworkError?) {
             // The time is read again, because libcurl read its times after the loop woke up.
             let metrics = CurlMetrics.collect(transfer, task, now: engine.now)
             var error = error
             if transfer.takeBackRefused(task), !task.confined.wasSent { error?.isUnsent = true }
-            let trailers = transfer.trailers
+            let trailers = transfer.parser.trailers
             release(task, isComplete: true)
             if error != nil {
                 task.dropPending()
@@ -152,7 +149,7 @@
             }
             guard let limit = transfer.deadlines.exceeded(at: now) else { return rearm(transfer) }
             transfer.fail(limit)
-            endFailed(transfer, task)
+            conclude(transfer, task, transfer.problem)
         }
 
         /// Returns whether other transfers have a connection to the destination of a transfer.

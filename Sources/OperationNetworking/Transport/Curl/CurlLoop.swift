@@ -42,7 +42,7 @@
             configuration = engine.configuration
             now = engine.now
             deferredWork = SessionDeferredWork { engine.now }
-            sockets = CurlSockets(wakeup: engine.wakeupDescriptor)
+            sockets = CurlSockets(wakeup: engine.wakeup.descriptor)
             lastForgotNames = now
             idleness = IdleWatch(lifetime: configuration.idleLifetime)
             slots = SlotTable(
@@ -143,8 +143,8 @@
             now = engine.now
             var isFruitless = count > 0
             for index in 0..<count {
-                if sockets.isWakeup(index, engine.wakeupDescriptor) {
-                    engine.clearWakeup()
+                if sockets.isWakeup(index, engine.wakeup.descriptor) {
+                    engine.wakeup.clear()
                     isFruitless = false
                 } else if let event = sockets.event(index) {
                     if event.readiness != Int32(OKCurlSelectOut) { isFruitless = false }
@@ -240,7 +240,7 @@
             transfer.followPauses()
             transfer.releaseStalls(bodyIsReady: demands.isBodyReady)
             if transfer.problem != nil {
-                endFailed(transfer, task)
+                conclude(transfer, task, transfer.problem)
             } else if transfer.hasWaitedForDecoder {
                 end(transfer, code: 0)
             }
@@ -250,7 +250,7 @@
         func end(_ task: CurlTask, because reason: NetworkError) {
             let phase = phase(of: task)
             leaveQueue(task)
-            release(task)
+            abandon(task)
             fail(task, NetworkError(code: reason.code, phase: phase, message: reason.message))
         }
 
@@ -275,12 +275,12 @@
             task.confined.transfer?.phase ?? task.confined.machine.restingPhase
         }
 
-        func abandon(_ task: CurlTask) { release(task) }
+        func abandon(_ task: CurlTask) { release(task, isComplete: false) }
 
         func apply(_ pausedDirections: TaskMachine.PausedDirections, to task: CurlTask) {
             if !pausedDirections.contains(.receiving) { task.deliverPending() }
             // A delivered event may have paused delivery again, which leads to another visit.
-            task.confined.transfer?.apply(pausedDirections)
+            task.confined.transfer?.applyPauses()
         }
 
         func forget(_ task: CurlTask) { tasks.remove(task) }

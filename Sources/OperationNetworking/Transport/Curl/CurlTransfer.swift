@@ -26,7 +26,6 @@
         @exclusivity(unchecked) var headerCount = 0
         var intake = BodyIntake()
         var outlet = BodyOutlet(.none)
-        var pausedDirections: TaskMachine.PausedDirections = []
         /// Whether a callback instructed libcurl to wait.
         var isReceivingStalled = false
         var isSendingStalled = false
@@ -91,7 +90,6 @@
             parser = ResponseHeadParser()
             intake = BodyIntake()
             outlet = BodyOutlet(task.request.body)
-            pausedDirections = []
             (isReceivingStalled, isSendingStalled, isGivenUp) = (false, false, false)
             (isRepetitionRefused, isDone, bodyCount) = (false, false, BodyCount())
             (status, headerCount, requestCount, socketError) = (nil, 0, 0, 0)
@@ -137,10 +135,9 @@
             }
         }
 
-        var responseStatus: Int? { status }
         var hasReceivedHeaders: Bool { headerCount > 0 }
-        var isResponseComplete: Bool { status != nil }
-        var trailers: HeaderFields { parser.trailers }
+        /// Whether the headers of a final response have arrived.
+        var hasFinalHead: Bool { status != nil }
         var loopContext: UnsafeRawPointer { UnsafeRawPointer(Unmanaged.passUnretained(loop).toOpaque()) }
 
         /// Returns whether libcurl may open a socket for an address.
@@ -190,9 +187,12 @@
 
     // Pausing.
     extension CurlTransfer {
-        /// Pauses the given directions, and continues the others.
-        func apply(_ pausedDirections: TaskMachine.PausedDirections) {
-            self.pausedDirections = pausedDirections
+        private var pausedDirections: TaskMachine.PausedDirections {
+            task?.confined.machine.pausedDirections ?? []
+        }
+
+        /// Pauses the directions that the task has paused, and continues the others.
+        func applyPauses() {
             followPauses()
             if !deadlines.isConnected { limitConnect() }
             decodeRest()

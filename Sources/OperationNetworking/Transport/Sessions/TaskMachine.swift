@@ -78,6 +78,11 @@ package struct TaskMachine {
         if case .running(let stage, _) = state { stage } else { nil }
     }
 
+    /// The paused directions of the transfer.
+    package var pausedDirections: PausedDirections {
+        if case .running(_, let pausedDirections) = state { pausedDirections } else { [] }
+    }
+
     /// The phase of a task without a transfer, whose response may be complete but not yet delivered.
     package var restingPhase: NetworkError.Phase {
         if case .finished = state { .receiving } else { .waiting }
