@@ -98,8 +98,10 @@ package struct LifecycleMachine: Sendable, Equatable {
 // The events up to the body's entry.
 extension LifecycleMachine {
     package enum StartAction: Sendable, Equatable {
-        /// Run the body.
+        /// Run the body, which was entered.
         case run
+        /// Set the timeout and pass on the inputs, after which `enterBody` follows.
+        case prepareBody
         /// Wait for `turnCame`, which a queue will call, because this thread belongs to the dependency.
         case takeTurn
         /// Wait for `dependenciesEnded`.
@@ -199,7 +201,7 @@ extension LifecycleMachine {
             return .seekAdmission
         }
         phase = .executing(.preparing)
-        return .run
+        return .prepareBody
     }
 
     private mutating func begin(isAdmitted: Bool, hasDelay: Bool, prepares: Bool) -> StartAction {
@@ -207,8 +209,12 @@ extension LifecycleMachine {
             phase = .pending(.admission)
             return .seekAdmission
         }
-        phase = hasDelay ? .pending(.delay) : .executing(prepares ? .preparing : .entered)
-        return hasDelay ? .delay : .run
+        guard !hasDelay else {
+            phase = .pending(.delay)
+            return .delay
+        }
+        phase = .executing(prepares ? .preparing : .entered)
+        return prepares ? .prepareBody : .run
     }
 
     /// Completes the preparation, and returns whether the body must run now.

@@ -175,10 +175,7 @@ extension ManagedOperation {
                 && core.parent == nil && !core.wasAskedForReadiness
             return isPlain ? core.machine.start(isReady: true, hasDelay: false) : nil
         }
-        if isPlain, action == .run {
-            signalExecuting()
-            runBody()
-        } else if let action {
+        if let action {
             perform(action)
         } else if !isPlain {
             beginWithCare(onlyIfNeeded: onlyIfNeeded)

@@ -9,6 +9,9 @@ extension ManagedOperation {
         switch action {
         case .run:
             signalExecuting()
+            runBody()
+        case .prepareBody:
+            signalExecuting()
             if let timeout { armTimeout(timeout) }
             feedInputs()
             // An input, or the clock of the timeout, may have ended the operation.

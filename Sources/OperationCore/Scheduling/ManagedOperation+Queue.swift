@@ -101,13 +101,12 @@ extension ManagedOperation {
     @discardableResult
     func beginHosted(isChecked: Bool = false) -> Bool {
         if let original { return original.beginHosted(isChecked: isChecked) }
-        var isPlain = true
         var isToBeChecked = false
         let action = move { core -> LifecycleMachine.StartAction? in
             guard core.isReady, core.isAdmitted, !core.isHeldNow else { return nil }
             isToBeChecked = !isChecked && (core.membership != nil || core.extras.map { $0.timing != nil } ?? false)
             if isToBeChecked { return nil }
-            isPlain = core.extras.map { $0.isPlainAtStart && $0.taskContext == nil } ?? true
+            let isPlain = core.extras.map { $0.isPlainAtStart && $0.taskContext == nil } ?? true
             return core.machine.start(isReady: true, hasDelay: false, prepares: !isPlain)
         }
         if isToBeChecked {
@@ -117,12 +116,7 @@ extension ManagedOperation {
             return beginHosted(isChecked: true)
         }
         guard let action else { return false }
-        if isPlain, action == .run {
-            signalExecuting()
-            runBody()
-        } else {
-            perform(action)
-        }
+        perform(action)
         return true
     }
 }

@@ -64,6 +64,30 @@ struct LifecycleMachineTests {
         }
     }
 
+    @Test(arguments: styles)
+    func `a start requests a preparation exactly if the body was not entered`(style: Style) {
+        let starts: [(inout LifecycleMachine) -> LifecycleMachine.StartAction?] = [
+            { $0.start(isReady: true, hasDelay: false) },
+            { $0.start(isReady: true, hasDelay: false, prepares: true) },
+            { $0.turnCame(hasDelay: false) },
+            { $0.admittedAtOnce(hasDelay: false) },
+            { $0.delayEnded() },
+        ]
+        for before in states(style: style) {
+            for start in starts {
+                var machine = before
+                let action = start(&machine)
+                guard !before.isExecuting, machine.isExecuting else {
+                    #expect(action != .run && action != .prepareBody, "\(before) became \(machine)")
+                    continue
+                }
+                var entered = machine
+                let begins = entered.enterBody()
+                #expect(begins && action == (entered == machine ? .run : .prepareBody), "\(before) became \(machine)")
+            }
+        }
+    }
+
     @Test func `an error from a dependency rule ignores other dependencies and waits only for the start`() {
         for (before, event, after) in transitions(style: .atOnce)
         where event == .failByRule && before.ending == nil && !before.isExecuting {
