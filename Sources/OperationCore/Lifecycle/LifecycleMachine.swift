@@ -41,7 +41,7 @@ package struct LifecycleMachine: Sendable, Equatable {
         case dependencies
         /// A condition, a time, or a resource must admit the operation.
         case admission
-        /// The dependencies ended on a thread that may not run the body, and a queue will begin the operation.
+        /// The wait ended on a thread that may not run the body, and a global queue will begin the operation.
         case turn
         case delay
     }
@@ -102,7 +102,7 @@ extension LifecycleMachine {
         case run
         /// Set the timeout and pass on the inputs, after which `enterBody` follows.
         case prepareBody
-        /// Wait for `turnCame`, which a queue will call, because this thread belongs to the dependency.
+        /// Call `turnCame` on a global queue, because the current thread may not run the body.
         case takeTurn
         /// Wait for `dependenciesEnded`.
         case awaitDependencies
@@ -173,7 +173,7 @@ extension LifecycleMachine {
         }
     }
 
-    /// Begins the operation in its queue, and returns `nil` if the operation has ended in the meantime.
+    /// Begins the operation on a global queue, and returns `nil` if the operation has ended in the meantime.
     package mutating func turnCame(isAdmitted: Bool = true, hasDelay: Bool) -> StartAction? {
         guard case .pending(.turn) = phase else { return nil }
         return begin(isAdmitted: isAdmitted, hasDelay: hasDelay, prepares: true)
