@@ -26,31 +26,27 @@ extension TypedOperation {
     /// `waitsForItself` instead of waiting. If this situation arises only during the wait, the property returns the
     /// cancellation within about a minute. The awaited operation itself is not canceled.
     public final var finalOutcome: OperationOutcome<ResultType, ErrorType> {
-        get async {
-            if let wait = BodyWait.beginInTask(for: self, until: .outcome) { return await outcome(during: wait) }
-            return await withTaskCancellationHandler {
-                await withCheckedContinuation { continuation in
-                    addWaiter { operation in
-                        // The operation is this one, and it notifies its waiters only after it has an outcome.
-                        let outcome = (operation as? TypedOperation)?.outcome
-                        continuation.resume(returning: outcome ?? .cancelled(.requested))
-                    }
-                }
-            } onCancel: {
-                cancelIfUndecided(because: .taskCancelled)
-            }
-        }
+        get async { await outcome(performsWork: false) }
     }
 
-    /// Returns the outcome to the body of an operation, or a cancellation if the wait is part of a cycle.
-    private func outcome(during wait: BodyWait) async -> OperationOutcome<ResultType, ErrorType> {
-        defer { wait.end() }
-        if let refusal = wait.refusal { return .cancelled(refusal) }
-        let passage = TaskWait()
-        addWaiter { _ in passage.end() }
-        wait.lookAgain { _ in passage.end() }
-        await passage.passage { cancelIfUndecided(because: .taskCancelled) }
-        return outcome ?? .cancelled(wait.refusal ?? .requested)
+    /// Waits for the outcome, and returns a cancellation if the wait is part of a cycle.
+    ///
+    /// - Parameter performsWork: Whether the waiting task may perform short work of the operation.
+    private func outcome(performsWork: Bool) async -> OperationOutcome<ResultType, ErrorType> {
+        let bodyWait = BodyWait.beginInTask(for: self, until: .outcome)
+        defer { bodyWait?.end() }
+        if let refusal = bodyWait?.refusal { return .cancelled(refusal) }
+        let wait = TaskWait()
+        addWaiter { _ in wait.end() }
+        if let bodyWait {
+            bodyWait.lookAgain { _ in wait.end() }
+        } else if performsWork {
+            core.withLock { core in
+                if core.machine.ending == nil { core.need().taskWait = wait }
+            }
+        }
+        await wait.passage { cancelIfUndecided(because: .taskCancelled) }
+        return outcome ?? .cancelled(bodyWait?.refusal ?? .requested)
     }
 
     /// Starts the operation, waits until its outcome is decided, and returns its result.
@@ -92,21 +88,7 @@ extension TypedOperation {
         startIfNeeded()
         // A dependency that was just added may have delayed the start.
         keepTaskContext()
-        return try await outcomeWithWork.get()
-    }
-
-    /// The outcome of the operation, for a task that performs short work of the operation while it waits.
-    private var outcomeWithWork: OperationOutcome<ResultType, ErrorType> {
-        get async {
-            if let wait = BodyWait.beginInTask(for: self, until: .outcome) { return await outcome(during: wait) }
-            let wait = TaskWait()
-            addWaiter { _ in wait.end() }
-            core.withLock { core in
-                if core.machine.ending == nil { core.need().taskWait = wait }
-            }
-            await wait.passage { cancelIfUndecided(because: .taskCancelled) }
-            return outcome ?? .cancelled(.requested)
-        }
+        return try await outcome(performsWork: true).get()
     }
 
     /// Starts the operation on the calling thread, waits there until its outcome is decided, and returns its result.
