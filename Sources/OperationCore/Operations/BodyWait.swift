@@ -318,7 +318,6 @@ package final class BlockingWaiter: Sendable {
     package func waitInPlace() { semaphore.wait() }
 
     var wasWoken: Bool { isWoken.withLock { $0 } }
-    func waitForSignal() { semaphore.wait() }
     func signal() { semaphore.signal() }
 }
 
@@ -358,7 +357,7 @@ package enum MainThreadRelay {
     static func serve(until waiter: BlockingWaiter) {
         state.withLock { $0.waiters.append(waiter) }
         while !waiter.wasWoken {
-            if !runNext() { waiter.waitForSignal() }
+            if !runNext() { waiter.waitInPlace() }
         }
         let next = state.withLock { state in
             state.waiters.removeAll { $0 === waiter }

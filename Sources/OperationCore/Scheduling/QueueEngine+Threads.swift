@@ -202,7 +202,7 @@ extension QueueEngine {
             reclaimAssigned(&state, &after)
             let look = QueueThreads.Look(starts: state.machine.starts, usedTime: usedTime, now: now)
             let joining = state.threads.look(look, canStart: state.machine.couldStart)
-            return (joining, state.threads.isWatched, state.threads.takeBlockReport() ? state.threads.mostAtOnce : nil)
+            return (joining, state.threads.isWatched, state.threads.takeBlockReport() ? state.threads.limit : nil)
         }
         if let blocked { reportBlock(of: blocked) }
         for _ in 0..<joining { provideWorker() }
@@ -401,7 +401,7 @@ extension QueueEngine {
         guard ready > 1, !job.asks, mayAssign(state) else { return }
         worker.batchSize.record(source.now, ran: worker.finishedCount)
         worker.finishedCount = 0
-        let count = min(worker.batchSize.count - 1, ready / max(state.threads.mostAtOnce, 1))
+        let count = min(worker.batchSize.count - 1, ready / max(state.threads.limit, 1))
         guard count > 0 else { return }
         let jobs = state.machine.assign(count)
         guard !jobs.isEmpty else { return }

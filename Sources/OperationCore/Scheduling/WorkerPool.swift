@@ -407,7 +407,7 @@ package struct QueueThreads {
 
     private let cores: Int
     private var base = 1
-    private var limit = 1
+    private(set) var limit = 1
     private var last: Look?
     /// The time since which no entry has begun.
     private var stalledSince: UInt64 = 0
@@ -449,9 +449,6 @@ package struct QueueThreads {
         workers += 1
         return true
     }
-
-    /// The current limit.
-    package var mostAtOnce: Int { limit }
 
     /// Whether the limit is reached.
     var isFull: Bool { workers >= limit }

@@ -71,7 +71,7 @@ package struct SlotTable<Ticket> {
     /// The positions of the transfers that go ahead of all others.
     private var ahead = Fifo<Place>()
     private var awaitingLookup: [Int] = []
-    private var active = 0
+    package private(set) var activeCount = 0
     private var lookups = 0
     private var lastNumber: UInt64 = 0
 
@@ -79,8 +79,6 @@ package struct SlotTable<Ticket> {
     package init(perHost: Int, total: Int, lookups: Int) {
         limits = (perHost, total, lookups)
     }
-
-    package var activeCount: Int { active }
 
     /// The number of remembered hosts.
     package var hostCount: Int { indices.count }
@@ -137,10 +135,10 @@ package struct SlotTable<Ticket> {
             if looksUp { lookups += 1 }
             if looksUp { hosts[place.host]?.isLookingUp = true }
             hosts[place.host]?.active += 1
-            active += 1
+            activeCount += 1
             return Grant(slot: Slot(host: place.host, isAhead: true), ticket: ticket, looksUp: looksUp)
         }
-        while active < limits.total, let index = ring.popFirst() {
+        while activeCount < limits.total, let index = ring.popFirst() {
             guard var host = hosts[index] else { continue }
             hosts[index] = nil
             defer {
@@ -164,7 +162,7 @@ package struct SlotTable<Ticket> {
                 lookups += 1
             }
             host.active += 1
-            active += 1
+            activeCount += 1
             if !host.tickets.isEmpty {
                 host.isInRing = true
                 ring.append(index)
@@ -183,7 +181,7 @@ package struct SlotTable<Ticket> {
         let index = slot.host
         hosts[index]?.active -= 1
         if slot.isAhead { hosts[index]?.ahead -= 1 }
-        active -= 1
+        activeCount -= 1
         if endsLookup { lookupEnded(index) }
         offer(index)
         if indices.count > Self.idleHosts { forgetIfIdle(index) }
