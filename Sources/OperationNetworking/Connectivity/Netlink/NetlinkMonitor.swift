@@ -288,15 +288,3 @@ import OperationCore
         func close() { Foundation.close(descriptor) }
     }
 #endif
-
-/// The kind of route that a Linux system must have for the monitor to report an available network.
-package enum RouteNeed: Sendable {
-    /// The network is available only if the system has a default route, which leads to the internet.
-    ///
-    /// For example, a bridge for containers does not provide a default route.
-    case defaultRoute
-    /// The network is available if the system has a route to any other computer, even without internet access.
-    ///
-    /// Use this value in isolated networks, for example in a laboratory.
-    case anyRoute
-}
