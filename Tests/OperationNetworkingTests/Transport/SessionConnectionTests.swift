@@ -57,29 +57,6 @@
             #expect(server.counts.openConnections + other.counts.openConnections <= 4)
         }
 
-        @Test func `many concurrent requests all complete`() async throws {
-            server.route("/") { _ in .text("x") }
-            let configuration = with(CurlSession.Configuration()) { $0.maximumConnectionsPerHost = 64 }
-            let records = try await run(3000, on: CurlSession(configuration: configuration), server.url())
-            #expect(records.allSatisfy { $0.text == "x" && $0.error == nil && $0.ends.count == 1 })
-            #expect(server.counts.requests == 3000 && server.counts.connections <= 64)
-        }
-
-        @Test func `an idle connection that the server closed is not reused`() async throws {
-            server.route("/") { request in .text("\(request.bodyCount)") }
-            for ending in [LoopbackEnding.close, .reset] {
-                for method in ["GET", "POST", "PUT"] {
-                    #expect(try await session.run(server.url()).error == nil)
-                    server.endIdleConnections(by: ending)
-                    await server.counts { $0.openConnections == 0 }
-                    let body = method == "GET" ? RequestBody.none : .data(Data(count: 100_000))
-                    let record = try await session.run(server.url(), method, body: body)
-                    #expect(record.error == nil && record.text == (method == "GET" ? "0" : "100000"), "\(record)")
-                }
-            }
-            #expect(server.violations.isEmpty)
-        }
-
         /// Creates a server that closes a connection at its second request.
         private func breaking() throws -> LoopbackServer {
             server.routeEarly("/") { request in
@@ -167,25 +144,6 @@
             let url = try #require(URL(string: "http://example.com/a"))
             let record = try await CurlSession(configuration: configuration).run(url)
             #expect(record.text == "Basic \(Data("us%41:e:r%42".utf8).base64EncodedString())", "\(record)")
-        }
-
-        @Test func `closing a session ends all its tasks and closes its connections`() async throws {
-            server.route("/silent") { _ in .silence }
-            server.route("/big") { _ in .repeating([1], count: 1 << 30) }
-            let recorders = (0..<20).map { _ in TransferRecorder(keepsBody: false) }
-            for (index, recorder) in recorders.enumerated() {
-                try session.begin(server.url(index % 2 == 0 ? "/silent" : "/big"), recorder)
-            }
-            _ = await server.heads(atLeast: 6)
-            try await TestThread.run { session.closeAndWait() }
-            for recorder in recorders {
-                let record = recorder.now
-                #expect(record.code == .sessionClosed && record.ends.count == 1 && record.disorder.isEmpty)
-            }
-            await server.counts { $0.openConnections == 0 }
-            let late = try await session.run(server.url("/silent"))
-            #expect(late.code == .sessionClosed)
-            session.close()
         }
 
         @Test func `a receiver may close its session, and a released session completes its task`() async throws {

@@ -17,101 +17,6 @@
             server = try LoopbackServer()
         }
 
-        private func expectWhole(_ record: TransferRecorder.Record, _ note: Comment? = nil) {
-            #expect(record.disorder.isEmpty && record.ends.count == 1, note)
-            #expect(record.error == nil, note)
-            #expect(record.metrics.count == 1)
-            #expect(server.violations.isEmpty, note)
-        }
-
-        @Test func `a body with Content-Length arrives completely`() async throws {
-            server.route("GET", "/a") { _ in .text("Hello").with("X-One", "1").adding("x-one", " 2 ") }
-            let record = try await session.run(server.url("/a?b=c"), headers: ["X-Empty": "", "X-Text": "ü"])
-            expectWhole(record)
-            #expect(record.status == 200 && record.text == "Hello")
-            #expect(record.heads[0].headers.values("X-ONE") == ["1", "2"])
-            #expect(record.heads[0].expectedLength == 5 && record.heads[0].reason == "OK")
-            #expect(record.heads[0].version == .http1_1)
-            let request = await server.requests(atLeast: 1)[0]
-            #expect(request.target == "/a?b=c" && request["X-Empty"] == "" && request["X-Text"] == "ü")
-        }
-
-        @Test func `a chunked body arrives completely, with its trailers delivered separately`() async throws {
-            server.route("/t") { _ in .chunks(["Hel", "lo"], trailers: ["X-Checksum": "abc", "X-Empty": ""]) }
-            let record = try await session.run(server.url("/t"))
-            expectWhole(record)
-            #expect(record.text == "Hello" && record.heads[0].expectedLength == nil)
-            #expect(record.trailers == [["X-Checksum": "abc", "X-Empty": ""]])
-        }
-
-        @Test func `a body that ends when the connection closes arrives completely`() async throws {
-            server.route("/c") { _ in .raw("HTTP/1.0 200 OK\r\n\r\nHello") }
-            let record = try await session.run(server.url("/c"))
-            expectWhole(record)
-            #expect(record.text == "Hello" && record.heads[0].version == .http1_0)
-        }
-
-        @Test(arguments: [204, 205, 304, 200, 404, 500, 599, 999])
-        func `a response without a body succeeds`(status: Int) async throws {
-            server.route("/s") { _ in .status(status) }
-            let record = try await session.run(server.url("/s"))
-            expectWhole(record)
-            #expect(record.status == status && record.bodyCount == 0)
-        }
-
-        @Test func `a response to HEAD has an expected length and no body`() async throws {
-            server.route("GET", "/h") { _ in .text("Hello") }
-            let record = try await session.run(server.url("/h"), "HEAD")
-            expectWhole(record)
-            #expect(record.bodyCount == 0 && record.heads[0].expectedLength == 5)
-            let next = try await session.run(server.url("/h"))
-            expectWhole(next)
-            #expect(next.text == "Hello" && server.counts.connections == 1)
-        }
-
-        @Test func `informational responses are delivered separately`() async throws {
-            server.route("/i") { _ in
-                .text("Hello").preceded(by: .head(103, ["Link": "</a>"]), .head(100), .head(103, ["Link": "</b>"]))
-            }
-            let record = try await session.run(server.url("/i"))
-            expectWhole(record)
-            #expect(record.informational.map(\.status) == [103, 100, 103])
-            #expect(record.informational[2].headers["link"] == "</b>" && record.heads[0].headers["link"] == nil)
-            #expect(record.text == "Hello")
-        }
-
-        @Test(arguments: [
-            ("HTTP/1.1 200\r\nContent-Length:2\r\n\r\nok", ""), ("HTTP/1.1 200 \r\nContent-Length: 2\r\n\r\nok", ""),
-            ("HTTP/1.1 200 OK\r\nA:  b  \r\nContent-Length: 2\r\n\r\nok", "b"),
-            ("HTTP/1.1 200 OK\r\nA: b\r\n c\r\nContent-Length: 2\r\n\r\nok", "b c"),
-            ("HTTP/1.1 200 OK\r\nA:b\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok", "b"),
-            ("HTTP/1.1 200 OK\nA: b\nContent-Length: 2\n\nok", "b"),
-        ])
-        func `unusual but valid headers are accepted`(text: String, value: String) async throws {
-            server.route("/u") { _ in .raw(text) }
-            let record = try await session.run(server.url("/u"))
-            expectWhole(record, "\(text)")
-            #expect(record.text == "ok" && record.heads[0].headers["A"] ?? "" == value)
-        }
-
-        @Test func `header bytes that are not UTF-8 are read as Latin-1`() async throws {
-            let head = Array("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nA: ".utf8) + [0xE4] + Array("\r\n\r\n".utf8)
-            server.route("/l") { _ in .raw(head) }
-            #expect(try await session.run(server.url("/l")).heads[0].headers["A"] == "ä")
-        }
-
-        @Test func `redirects and challenges are delivered like other responses`() async throws {
-            server.route("/r") { _ in .redirect(to: "//[::1]/") }
-            server.route("/401") { _ in .status(401, ["WWW-Authenticate": "Basic realm=\"x\""]) }
-            let redirect = try await session.run(server.url("/r"))
-            expectWhole(redirect)
-            #expect(redirect.status == 302 && redirect.heads[0].headers["Location"] == "//[::1]/")
-            let challenge = try await session.run(server.url("/401"))
-            expectWhole(challenge)
-            #expect(challenge.status == 401)
-            #expect(await server.requests(atLeast: 2).count == 2)
-        }
-
         @Test func `a large body arrives completely in parts of limited size`() async throws {
             let count = 32 << 20
             server.route("/big") { _ in .repeating(TestPattern.block, count: count) }
@@ -123,26 +28,6 @@
             let record = await receiver.end()
             #expect(record.isSuccess && record.bodyCount == count && record.isPattern && record.faults.isEmpty)
             #expect(largest.withLock { $0 } <= 64 << 10)
-        }
-
-        @Test func `a compressed body is decompressed unless the request sets Accept-Encoding or disables decoding`()
-            async throws
-        {
-            server.route("/z") { _ in
-                .bytes(Compressed.hello, fields: [LoopbackField("Content-Encoding", "gzip")])
-            }
-            let record = try await session.run(server.url("/z"))
-            expectWhole(record)
-            #expect(record.text == "Hello, gzip. Hello, gzip. Hello, gzip. ")
-            #expect(record.heads[0].isDecoded && record.heads[0].expectedLength == nil)
-            let raw = try await session.run(server.url("/z"), headers: ["Accept-Encoding": "gzip"])
-            expectWhole(raw)
-            #expect(raw.body == Compressed.hello && !raw.heads[0].isDecoded)
-            let options = with(TransferOptions()) { $0.decodesContent = false }
-            #expect(try await session.run(server.url("/z"), options: options).body == Compressed.hello)
-            let requests = await server.requests(atLeast: 3)
-            #expect(requests[0]["Accept-Encoding"]?.contains("gzip") == true)
-            #expect(requests[1].values("Accept-Encoding") == ["gzip"] && requests[2]["Accept-Encoding"] == nil)
         }
 
         @Test func `metrics report the connection and the phases`() async throws {

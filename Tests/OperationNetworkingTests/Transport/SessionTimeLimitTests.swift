@@ -28,28 +28,6 @@
             #expect(ended >= limit, "\(ended)")
         }
 
-        @Test func `a server that does not respond exceeds the firstByte limit`() async throws {
-            let limit = TransferTimeouts(firstByte: .milliseconds(150))
-            let record = try await CurlSession.direct().run(server.url("/silent"), options: options(limit))
-            try expectTimeout(record, .awaitingResponse, after: .milliseconds(150))
-        }
-
-        @Test func `a body that stops arriving exceeds the idle limit`() async throws {
-            server.route("/stall") { _ in
-                LoopbackAnswer(.head(200, ["Content-Length": "9"]), .send("abc"), .stallForever)
-            }
-            let limit = TransferTimeouts(idle: .seconds(50))
-            let (session, leap) = makeLeapingSession()
-            let receivesAll = Gate()
-            let recorder = TransferRecorder(onBytes: { _, record in if record.bodyCount == 3 { receivesAll.open() } })
-            try session.begin(server.url("/stall"), options: options(limit), recorder)
-            await receivesAll.passage()
-            try await leap(.seconds(51))
-            let record = await recorder.ended()
-            try expectTimeout(record, .receiving, after: .seconds(50))
-            #expect(record.text == "abc" && record.error?.status == 200)
-        }
-
         @Test func `a dripping body exceeds the total limit exactly when it is reached`() async throws {
             let (came, continues) = ((0..<4).map { _ in Gate() }, (0..<4).map { _ in Gate() })
             server.route("/drip") { _ in
@@ -75,15 +53,6 @@
             #expect(record.bodyCount == 4)
         }
 
-        @Test func `an upload that stalls exceeds the idle limit`() async throws {
-            server.routeEarly("POST", "/up") { _ in LoopbackAnswer(.stopReading, .stallForever) }
-            let limit = TransferTimeouts(firstByte: .seconds(30), idle: .milliseconds(200))
-            let body = RequestBody.data(Data(count: 64 << 20))
-            let record = try await CurlSession.direct().run(
-                server.url("/up"), "POST", body: body, options: options(limit))
-            try expectTimeout(record, .sending, after: .milliseconds(200))
-        }
-
         /// Creates a session with a clock that the test advances.
         ///
         /// The session notices at the next request.
@@ -93,62 +62,6 @@
             let clock = SessionClock()
             let session = CurlSession.direct(by: clock, change)
             return (session, { duration in try await clock.leap(duration, noticedBy: session) })
-        }
-
-        @Test func `waiting for a slot does not count toward the limits`() async throws {
-            let (session, leap) = makeLeapingSession { $0.maximumConnectionsPerHost = 1 }
-            let gate = Gate()
-            server.route("/slow") { _ in .text("slow").after(gate) }
-            let limit = TransferTimeouts(firstByte: .seconds(20), total: .seconds(20))
-            let recorders = (0..<4).map { _ in TransferRecorder() }
-            for (number, recorder) in recorders.enumerated() {
-                try session.begin(server.url("/slow"), options: options(number == 0 ? .none : limit), recorder)
-            }
-            _ = await server.heads(atLeast: 1)
-            // After this request, the session knows all of them.
-            try await leap(.zero)
-            try await leap(.seconds(21))
-            #expect(recorders.allSatisfy { $0.now.ends.isEmpty })
-            gate.open()
-            for recorder in recorders { #expect(await recorder.ended().text == "slow") }
-            let last = await recorders[3].ended()
-            #expect(try #require(last.metrics.first?.slotGranted) > .seconds(20))
-        }
-
-        @Test func `the time of a suspension does not count toward the limits`() async throws {
-            server.route("/two") { _ in
-                LoopbackAnswer(.head(200, ["Content-Length": "2"]), .send("a"), .pause(.milliseconds(20)), .send("b"))
-            }
-            let paused = Gate()
-            let recorder = TransferRecorder(onBytes: { task, _ in
-                guard !paused.isOpen else { return }
-                task.suspend()
-                paused.open()
-            })
-            let limit = TransferTimeouts(idle: .seconds(30), total: .seconds(30))
-            let request = try NetworkRequest(url: server.url("/two"), options: options(limit))
-            let (session, leap) = makeLeapingSession()
-            let task = session.makeTask(with: request, receiver: recorder)
-            task.resume()
-            await paused.passage()
-            // The session has processed the pause when another request has completed.
-            try await leap(.zero)
-            try await leap(.seconds(31))
-            #expect(recorder.now.ends.isEmpty)
-            task.resume()
-            let record = await recorder.ended()
-            #expect(record.text == "ab" && record.error == nil)
-            #expect(try #require(record.metrics.first?.paused) >= .seconds(30))
-        }
-
-        @Test func `a leap of the clock exceeds a running limit`() async throws {
-            let (session, leap) = makeLeapingSession()
-            let limit = TransferTimeouts(firstByte: .seconds(50))
-            let recorder = TransferRecorder()
-            try session.begin(server.url("/silent"), options: options(limit), recorder)
-            _ = await server.heads(atLeast: 1)
-            try await leap(.seconds(51))
-            try expectTimeout(await recorder.ended(), .awaitingResponse, after: .seconds(50))
         }
 
         @Test
@@ -184,28 +97,6 @@
                 let record = await recorder.ended()
                 #expect(record.text == "late" && record.error == nil)
             }
-        }
-
-        @Test func `a connection that is not established in time exceeds the connect limit`() async throws {
-            var listening = LoopbackServer.Options()
-            listening.backlog = 0
-            listening.accepts = false
-            let deaf = try LoopbackServer(listening)
-            let configuration = with(CurlSession.Configuration()) { $0.maximumConnectionsPerHost = 50 }
-            let session = CurlSession(configuration: configuration)
-            let limit = TransferTimeouts(connect: .milliseconds(200), firstByte: .milliseconds(900))
-            let recorders = (0..<10).map { _ in TransferRecorder() }
-            for recorder in recorders {
-                try session.begin(deaf.url(), options: options(limit), recorder)
-            }
-            var phases: [NetworkError.Phase: Int] = [:]
-            for recorder in recorders {
-                let record = await recorder.ended()
-                #expect(record.code == .timedOut)
-                if let error = record.error { phases[error.phase, default: 0] += 1 }
-            }
-            // The system accepts one or two connections for the server. The other requests have no connection.
-            #expect(phases[.connecting] ?? 0 >= 7, "\(phases)")
         }
     }
 #endif

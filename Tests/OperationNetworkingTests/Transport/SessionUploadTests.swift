@@ -65,21 +65,6 @@
             #expect(record.sent.last ?? 0 == Int64(count) && record.text == "\(count)")
         }
 
-        @Test func `a file, a region of a file and an empty region are sent`() async throws {
-            let file = FileManager.default.temporaryDirectory.appendingPathComponent("upload-\(UUID().uuidString)")
-            let content = Data((0..<500_000).map { UInt8(truncatingIfNeeded: $0) })
-            try content.write(to: file)
-            defer { try? FileManager.default.removeItem(at: file) }
-            expectWhole(try await session.run(server.url("/up"), "PUT", body: .file(FileRegion(file))))
-            let part = try FileRegion(file, offset: 100, length: 50)
-            expectWhole(try await session.run(server.url("/up"), "PUT", body: .file(part)))
-            let empty = try FileRegion(file, offset: 500_000)
-            expectWhole(try await session.run(server.url("/up"), "PUT", body: .file(empty)))
-            let requests = await server.requests(atLeast: 3)
-            #expect(requests[0].body.elementsEqual(content) && requests[1].body.elementsEqual(content[100..<150]))
-            #expect(requests[2].bodyCount == 0 && requests[2]["Content-Length"] == "0")
-        }
-
         @Test func `a file that changed, was deleted or is not a regular file is an error`() async throws {
             let file = FileManager.default.temporaryDirectory.appendingPathComponent("upload-\(UUID().uuidString)")
             try Data(count: 1000).write(to: file)
@@ -94,26 +79,6 @@
             #expect(throws: NetworkError.self) { try FileRegion(URL(fileURLWithPath: "/dev/zero")) }
         }
 
-        @Test(arguments: [Int64?.none, 300_000])
-        func `a stream with or without a length is sent as its bytes are produced`(length: Int64?) async throws {
-            let body = RequestBody.stream(length: length, canBeSentAgain: false) { slowProducer(300_000) }
-            let record = try await session.run(server.url("/up"), "POST", body: body)
-            expectWhole(record)
-            let request = await server.requests(atLeast: 1)[0]
-            #expect(request.body.elementsEqual((0..<300_000).map { UInt8(truncatingIfNeeded: $0) }))
-            #expect(request["Transfer-Encoding"] == (length == nil ? "chunked" : nil))
-            #expect(request["Content-Length"] == length.map { "\($0)" })
-        }
-
-        @Test func `a producer that fails or ends early fails the task`() async throws {
-            struct Odd: Error {}
-            let failing = RequestBody.stream(canBeSentAgain: true) { throw Odd() }
-            #expect(try await session.run(server.url("/up"), "POST", body: failing).code == .bodyUnreadable)
-            let short = RequestBody.stream(length: 400_000, canBeSentAgain: true) { slowProducer(300_000) }
-            let record = try await session.run(server.url("/up"), "POST", body: short)
-            #expect(record.code == .bodyLengthMismatch && record.ends.count == 1 && record.heads.isEmpty)
-        }
-
         @Test func `a stream of length 0 is sent if it is empty and refused otherwise`() async throws {
             let count = server.counts.heads
             let full = RequestBody.stream(length: 0, canBeSentAgain: true) { PieceProducer([1], size: 1) }
@@ -122,16 +87,6 @@
             let empty = RequestBody.stream(length: 0, canBeSentAgain: true) { PieceProducer([], size: 1) }
             expectWhole(try await session.run(server.url("/up"), "POST", body: empty))
             #expect(await server.requests(atLeast: 1)[0]["Content-Length"] == "0")
-        }
-
-        @Test func `a body with expectsContinue waits for 100 Continue`() async throws {
-            let options = with(TransferOptions()) { $0.expectsContinue = true }
-            let record = try await session.run(
-                server.url("/up"), "POST", body: .data(Data("content".utf8)), options: options)
-            expectWhole(record)
-            #expect(record.informational.map(\.status) == [100])
-            let request = await server.requests(atLeast: 1)[0]
-            #expect(request["Expect"] == "100-continue" && request.text == "content")
         }
 
         @Test func `an early response is delivered although the server did not read the body`() async throws {
@@ -143,6 +98,35 @@
             let body = RequestBody.stream(length: 50 << 20, canBeSentAgain: false) { slowProducer(50 << 20) }
             let record = try await session.run(server.url("/early"), "POST", body: body)
             #expect(record.status == 413 && record.text == "large")
+        }
+
+        @Test func `a suspended upload stops, and arrives completely after it resumes`() async throws {
+            let suspended = Gate()
+            let box = Locked<(any NetworkTask)?>(nil)
+            let body = RequestBody.stream(canBeSentAgain: false) {
+                ClosureProducer { buffer, _, call in
+                    if call == 5 {
+                        box.withLock { $0 }?.suspend()
+                        suspended.open()
+                    }
+                    guard call <= 100 else { return .end }
+                    for index in 0..<10_000 { buffer[index] = UInt8(truncatingIfNeeded: call) }
+                    return .bytes(10_000)
+                }
+            }
+            let recorder = TransferRecorder()
+            let request = try NetworkRequest("POST", url: server.url("/up"), body: body)
+            let task = session.makeTask(with: request, receiver: recorder)
+            box.withLock { $0 = task }
+            task.resume()
+            await suspended.passage()
+            server.route("/other") { _ in .text("other") }
+            #expect(try await session.run(server.url("/other")).text == "other")
+            #expect(recorder.now.sent.last == 50_000)
+            task.resume()
+            let record = await recorder.ended()
+            #expect(record.text == "1000000" && record.error == nil && record.disorder.isEmpty)
+            box.withLock { $0 = nil }
         }
 
         @Test func `requests of all kinds succeed in sequence over one connection`() async throws {

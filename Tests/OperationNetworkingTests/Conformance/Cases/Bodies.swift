@@ -54,6 +54,9 @@ extension ConformanceCase {
             echoed(
                 "an empty file is sent as an empty body", count: 0
             ) { .file(try FileRegion(try TemporaryFile(Data($0)).url)) },
+            echoed("an empty region of a file is sent as an empty body", count: 0) { _ in
+                .file(try FileRegion(try TemporaryFile(Data([1, 2, 3])).url, offset: 3))
+            },
             echoed("a stream of unknown length is sent completely", count: 1 << 20) { bytes in
                 .stream(canBeSentAgain: true) { PieceProducer(bytes, size: 10_000) }
             },

@@ -50,7 +50,8 @@ extension ConformanceCase {
                         .head(200, ["Transfer-Encoding": "chunked"]), .chunk("hello"), .send("0\r\n"),
                         .send(repeating: Array("X-A: aaaaaaaaaaaaaaaaaaaaaaaaa\r\n".utf8), count: nil))
                 }
-                try await bench.checkHeadIsRefused()
+                #expect(try await bench.get().error?.code == .headerTooLarge)
+                try await bench.checkHealth()
             },
             ConformanceCase("an endless chunk extension fails the request") { bench async throws in
                 bench.server.route("/") { _ in

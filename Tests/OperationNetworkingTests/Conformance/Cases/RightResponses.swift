@@ -24,16 +24,20 @@ extension ConformanceCase {
 
     static var rightResponses: [ConformanceCase] {
         [
-            right("a body with Content-Length arrives completely", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"),
+            right("a body with Content-Length arrives completely", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello") {
+                #expect($0.head?.expectedLength == 5)
+            },
             right(
                 "a chunked body arrives completely",
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"),
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"
+            ) { #expect($0.head?.expectedLength == nil) },
             right(
                 "trailers after a chunked body are delivered separately from the headers",
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: abc\r\nX-Two: 2\r\n\r\n"
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: abc\r\nX-Two: 2\r\nX-Empty:\r\n\r\n"
             ) { record in
                 #expect(record.trailers?.values("X-Sum") == ["abc"])
                 #expect(record.trailers?.values("X-Two") == ["2"])
+                #expect(record.trailers?.values("X-Empty") == [""])
                 #expect(record.head?.headers.contains("X-Sum") == false)
             },
             right(
@@ -48,6 +52,8 @@ extension ConformanceCase {
             right("a body may end when the connection closes", "HTTP/1.1 200 OK\r\n\r\nhello"),
             right("a body that ends when the connection closes may be empty", "HTTP/1.1 200 OK\r\n\r\n", 200, ""),
             right("a body may have Content-Length 0", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200, ""),
+            right(
+                "a 205 response has no body", "HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n", 205, ""),
             right("a 204 response has no body", "HTTP/1.1 204 No Content\r\n\r\n", 204, ""),
             right(
                 "a 304 response has no body, even with Content-Length",
@@ -84,6 +90,7 @@ extension ConformanceCase {
             right("a status line needs no reason phrase", "HTTP/1.1 200\r\nContent-Length: 5\r\n\r\nhello") {
                 #expect($0.head?.reason == "")
             },
+            right("a status line may end in a space", "HTTP/1.1 200 \r\nContent-Length: 5\r\n\r\nhello"),
             right(
                 "the reason phrase of a status line is delivered",
                 "HTTP/1.1 200 Very Well Done\r\nContent-Length: 5\r\n\r\nhello"
@@ -126,9 +133,9 @@ extension ConformanceCase {
             right(
                 "several informational responses are delivered separately",
                 String(repeating: "HTTP/1.1 102 Processing\r\n\r\n", count: 20)
-                    + "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+                    + "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
             ) {
-                #expect($0.informational.count == 20)
+                #expect($0.informational.map(\.status) == Array(repeating: 102, count: 20) + [100, 103])
             },
             right(
                 "a repeated Content-Length with the same value is accepted",
