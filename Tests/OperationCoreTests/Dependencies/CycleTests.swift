@@ -8,16 +8,6 @@ import Testing
 
 @Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct CycleTests {
-    @Test func `an operation cannot depend on itself`() {
-        let operation = HandDriven("A")
-        let error = thrown { () throws(DependencyError) in try operation.depend(on: operation, otherwise: .runAnyway) }
-        #expect(error?.code == .cycle)
-        #expect(error?.path == ["A", "A"])
-        #expect(error?.message == "A cannot depend on itself.")
-        #expect(operation.dependencies == [])
-        #expect(Look(operation) == .waiting)
-    }
-
     @Test(arguments: 2...6)
     func `a cycle is refused, and the error contains its path in order`(length: Int) throws {
         let operations = (0..<length).map { HandDriven("\($0)") }
@@ -120,35 +110,5 @@ struct CycleTests {
         try operation.depend(on: upstream, otherwise: .runAnyway)
         operation.start()
         #expect(Look(operation) == .cancelled)
-    }
-
-    @Test func `eight threads that concurrently add the edges of a ring never close it`() async throws {
-        let rounds = Rounds.count(ci: 2_000, soak: 50_000)
-        let failures = try await TestThread.run { () -> [String] in
-            let team = ThreadTeam(count: 8)
-            var failures: [String] = []
-            for round in 0..<rounds where failures.count < 5 {
-                let length = [2, 3, 4, 8][round % 4]
-                let ring = (0..<length).map { HandDriven("\($0)") }, refused = EventRecorder<Int>()
-                let threads = (0..<8).map { (thread: Int) -> @Sendable () -> Void in
-                    let downstream = ring[thread % length], upstream = ring[(thread + 1) % length]
-                    return {
-                        do throws(DependencyError) {
-                            try downstream.depend(on: upstream, otherwise: .runAnyway)
-                        } catch {
-                            if error.code == .cycle { refused.record(thread % length) }
-                        }
-                    }
-                }
-                team.run(threads)
-                // All threads that add the last edge are refused, so exactly one edge is missing.
-                let edges = ring.reduce(0) { $0 + $1.dependencies.count }
-                if edges != length - 1 || Set(refused.events).count != 1 {
-                    failures.append("round \(round): \(edges) edges of \(length), refused \(refused.events)")
-                }
-            }
-            return failures
-        }
-        #expect(failures == [])
     }
 }

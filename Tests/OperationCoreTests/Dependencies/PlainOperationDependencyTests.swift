@@ -80,30 +80,6 @@ struct PlainOperationDependencyTests {
         #expect(Look(plain) == .waiting)
     }
 
-    @Test func `a removed plain dependency does not delay the operation`() async throws {
-        let foreign = BlockOperation(), own = ClosureOperation { 1 }
-        own.addDependency(foreign)
-        own.removeDependency(foreign)
-        #expect(own.dependencies == [])
-        #expect(Look(own) == .waiting)
-        queue.addOperation(own)
-        #expect(try await own.value == 1)
-        foreign.start()
-    }
-
-    @Test func `a managed dependency can be removed from a plain operation`() async {
-        let own = HandDriven(), ran = EventRecorder<Int>(), other = HandDriven()
-        let foreign = BlockOperation { ran.record(1) }
-        foreign.addDependency(own)
-        foreign.addDependency(other)
-        foreign.removeDependency(own)
-        #expect(foreign.dependencies.count == 1)
-        #expect(!foreign.isReady)
-        queue.addOperation(foreign)
-        UpstreamEnd.succeeds.perform(on: other)
-        #expect(await ran.events(atLeast: 1) == [1])
-    }
-
     @Test func `operations that are connected by an edge can be freed in any order`() {
         let census = LiveObjects(), own = HandDriven(), foreign = BlockOperation()
         do {
@@ -138,30 +114,5 @@ struct PlainOperationDependencyTests {
         }
         for operation in chain.reversed() { queue.addOperation(operation) }
         #expect(await order.events(atLeast: count) == Array(0..<count))
-    }
-
-    @Test func `canceling all operations of a queue drains it and runs no managed dependent`() async throws {
-        let head = HandDriven(), began = Gate(), runs = EventRecorder<Int>()
-        let first = HandDriven(hooks: .init(main: { _ in began.open() }))
-        queue.addOperation(first)
-        await began.passage()
-        for number in 0..<100 {
-            let own = ClosureOperation { runs.record(number) }
-            own.addDependency(first)
-            own.addDependency(head)
-            // The plain operation may run, because the first one is canceled before it, and releases it.
-            let foreign = BlockOperation {}
-            foreign.addDependency(first)
-            queue.addOperation(own)
-            queue.addOperation(foreign)
-        }
-        queue.cancelAllOperations()
-        #expect(first.isCancelled)
-        first.finish(withResult: 1)
-        let queue = queue
-        try await TestThread.run { queue.waitUntilAllOperationsAreFinished() }
-        #expect(queue.operationCount == 0)
-        #expect(runs.events == [])
-        UpstreamEnd.succeeds.perform(on: head)
     }
 }

@@ -32,14 +32,6 @@ struct RemovalTests {
         #expect(downstream.state == .executing)
     }
 
-    @Test func `an operation in a queue begins when its last dependency is removed`() async throws {
-        let upstream = HandDriven(), downstream = ClosureOperation { 1 }, queue = OperationQueue()
-        downstream.addDependency(upstream)
-        queue.addOperation(downstream)
-        downstream.removeDependency(upstream)
-        #expect(try await downstream.value == 1)
-    }
-
     @Test func `removeDependency removes all edges to an operation`() throws {
         let upstream = HandDriven(), downstream = HandDriven()
         try downstream.depend(on: upstream, otherwise: .cancel)
@@ -76,21 +68,6 @@ struct RemovalTests {
         }
         downstream.addDependency(upstream)
         UpstreamEnd.succeeds.perform(on: upstream)
-        #expect(downstream.isReady)
-    }
-
-    /// Only long lists of dependencies use an index, and the counts cover the transition.
-    @Test(.comparesObjects, arguments: [1, 8, 9, 10, 30])
-    func `a dependency added after others were removed can be removed too`(count: Int) {
-        let downstream = HandDriven(), first = (0..<count).map { _ in HandDriven() }, last = HandDriven()
-        for upstream in first { downstream.addDependency(upstream) }
-        for upstream in first.dropFirst() { downstream.removeDependency(upstream) }
-        downstream.addDependency(last)
-        downstream.addDependency(last)
-        #expect(downstream.dependencies == [first[0], last])
-        downstream.removeDependency(last)
-        #expect(downstream.dependencies == [first[0]])
-        downstream.removeDependency(first[0])
         #expect(downstream.isReady)
     }
 

@@ -115,31 +115,6 @@ struct PlainQueueTests {
         #expect(peak == limit)
     }
 
-    @Test func `C6: a canceled queue drains, and all of its operations are canceled`() async throws {
-        let failures = try await TestThread.run {
-            let queue = OperationQueue()
-            queue.maxConcurrentOperationCount = 2
-            let (began, ended, bodies) = (Arrivals(2), Arrivals(500), Tally())
-            let operations = (0..<500).map { _ in
-                HeldWork { _ in
-                    bodies.add()
-                    began.arrive()
-                }
-            }
-            for operation in operations {
-                operation.completionBlock = { ended.arrive() }
-                queue.addOperation(operation)
-            }
-            guard began.haveAllCome() else { return -1 }
-            queue.cancelAllOperations()
-            guard ended.haveAllCome() else { return -2 }
-            let cancelled = operations.count { $0.outcome == .cancelled(.requested) }
-            // The ends of the first two operations let others begin, until those are canceled, too.
-            return (500 - cancelled) + queue.operationCount + (bodies.value >= 2 ? 0 : 1)
-        }
-        #expect(failures == 0)
-    }
-
     @Test func `C6: addOperations(_:waitUntilFinished:) waits for managed and plain operations`() async throws {
         let unfinished = try await TestThread.run {
             let operations: [Operation] = (0..<100).map { number in

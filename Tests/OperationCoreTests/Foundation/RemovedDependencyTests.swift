@@ -113,6 +113,7 @@ struct RemovedDependencyTests {
         } catch {
             #expect(error.code == .cycle)
             #expect(error.path == ["Narcissus", "Narcissus"])
+            #expect(error.message == "Narcissus cannot depend on itself.")
         }
         #expect(try await operation.run() == 1)
     }

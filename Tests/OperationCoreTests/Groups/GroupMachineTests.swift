@@ -30,17 +30,6 @@ struct GroupMachineTests {
         #expect([machine.takeNext(), machine.takeNext()] == [2, nil])
     }
 
-    @Test func `a child that waits for another child takes up no slot`() {
-        var machine = GroupMachine(policy: .failFast, width: 1)
-        _ = machine.start()
-        #expect(machine.add(isReady: false) == .taken(0) && machine.add() == .taken(1))
-        #expect([machine.takeNext(), machine.takeNext()] == [1, nil])
-        machine.becameReady(0)
-        #expect(machine.takeNext() == nil)
-        _ = machine.ended(1, .success)
-        #expect(machine.takeNext() == 0)
-    }
-
     @Test func `a ready child is held by the width while all slots are taken`() {
         var machine = GroupMachine(policy: .failFast, width: 1)
         for isReady in [true, true, false] { _ = machine.add(isReady: isReady) }
@@ -52,25 +41,6 @@ struct GroupMachineTests {
         #expect(machine.isHeldByWidth(1))
         _ = machine.ended(0, .success)
         #expect(!machine.isHeldByWidth(1))
-    }
-
-    @Test func `fail fast: the first child without a result cancels the others`() {
-        var (machine, slots) = started(.failFast, children: 3)
-        _ = machine.ended(slots[0], .success)
-        #expect(machine.takeChildrenToCancel() == [])
-        _ = machine.ended(slots[1], .failure)
-        #expect(
-            machine.takeChildrenToCancel() == [2] && machine.takeChildrenToCancel() == [] && machine.takeOver() == nil)
-        _ = machine.ended(slots[2], .cancelled)
-        #expect(machine.takeOver() == .failure && machine.takeOver() == nil)
-    }
-
-    @Test func `collect all: a failure cancels no child, and fails the group at the end`() {
-        var (machine, slots) = started(.collectAll, children: 2)
-        _ = machine.ended(slots[0], .failure)
-        #expect(machine.takeChildrenToCancel() == [] && machine.takeOver() == nil)
-        _ = machine.ended(slots[1], .success)
-        #expect(machine.takeOver() == .failure)
     }
 
     @Test func `first success: failures count only if no child succeeds`() {

@@ -64,16 +64,6 @@ struct AsyncOperationTests {
         #expect(Look(operation) == .executing)
     }
 
-    @Test func `an operation that winds down is canceled and executing`() {
-        let operation = HandDriven(windsDown: true)
-        operation.start()
-        operation.cancel()
-        #expect(Look(operation) == .windingDown)
-        operation.finish(withResult: 3)
-        #expect(Look(operation) == .cancelled)
-        #expect(operation.outcome == .cancelled(.requested))
-    }
-
     @Test func `an operation that waits for a dependency is not started and not ready`() throws {
         let upstream = HandDriven(), operation = HandDriven()
         try operation.depend(on: upstream, otherwise: .runAnyway)

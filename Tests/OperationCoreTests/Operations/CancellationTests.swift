@@ -93,16 +93,6 @@ struct CancellationTests {
         #expect(Look(operation) == .finished)
     }
 
-    @Test func `tasks awaiting an operation that winds down get the cancellation immediately`() async {
-        let operation = HandDriven(windsDown: true)
-        operation.start()
-        async let outcome = operation.finalOutcome
-        operation.cancel()
-        #expect(await outcome == .cancelled(.requested))
-        #expect(!operation.isFinished)
-        operation.finish(withResult: 1)
-    }
-
     @Test func `canceling a suspended operation stops its body and finishes it`() {
         let operation = HandDriven.started()
         operation.suspend()

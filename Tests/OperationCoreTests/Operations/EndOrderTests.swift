@@ -134,15 +134,6 @@ struct EndOrderTests {
         #expect(operation.completionBlock == nil)
     }
 
-    @Test func `a completion block set after the end is called immediately`() async {
-        let runs = EventRecorder<Int>(), operation = HandDriven()
-        operation.start()
-        operation.cancel()
-        operation.completionBlock = { runs.record(1) }
-        #expect(await runs.events(atLeast: 1) == [1])
-        #expect(operation.completionBlock == nil)
-    }
-
     @Test func `the completion block of an operation canceled before the start runs after the start`() async {
         let order = EventRecorder<String>(), operation = HandDriven()
         operation.completionBlock = { order.record("completion") }

@@ -155,24 +155,6 @@ struct HandlerTests {
         #expect(await left.events(atLeast: 1) == [0])
     }
 
-    @Test func `an operation that its handlers capture is freed after any outcome`() async {
-        let queue = DispatchQueue(label: "handlers"), census = LiveObjects()
-        for end in [
-            { $0.finish(withResult: 1) }, { $0.finish(withError: .first) }, { $0.cancel() },
-        ] as [(HandDriven) -> Void] {
-            let operation = census.track(HandDriven())
-            operation.callbackQueue = queue
-            operation.successHandler = { _ in _ = operation.name }
-            operation.failureHandler = { _ in _ = operation.name }
-            operation.cancellationHandler = { _ in _ = operation.name }
-            operation.observe { _ in _ = operation.name }
-            operation.start()
-            end(operation)
-        }
-        await queue.drain()
-        #expect(census.count == 0)
-    }
-
     @Test func `an operation stays alive until its handler is called`() async {
         let queue = DispatchQueue(label: "held"), census = LiveObjects(), told = EventRecorder<Int>()
         queue.suspend()

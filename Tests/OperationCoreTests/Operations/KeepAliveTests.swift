@@ -98,19 +98,6 @@ struct KeepAliveTests {
         upstream.startAndFinish(withResult: 1)
     }
 
-    @Test func `an executing operation that is released is freed and its timers are removed`() {
-        let clock = ManualClock()
-        do {
-            let operation = census.track(HandDriven())
-            operation.setTimeout(.seconds(1), on: clock)
-            operation.deadline = OperationInstant(offset: .seconds(9))
-            operation.start()
-            #expect(clock.pendingCount == 2)
-        }
-        #expect(census.count == 0)
-        #expect(clock.pendingCount == 0)
-    }
-
     @Test func `a finished operation holds neither its dependencies nor its handlers`() async throws {
         let queue = DispatchQueue(label: "handlers"), operation = HandDriven()
         do {

@@ -30,19 +30,6 @@ struct OperationQueueTests {
         #expect(try await drained() == 0)
     }
 
-    @Test func `an OperationQueue starts ready operations in order of priority`() async throws {
-        let order = EventRecorder<Int>()
-        queue.maxConcurrentOperationCount = 1
-        queue.isSuspended = true
-        for (number, priority) in [Operation.QueuePriority.veryLow, .normal, .veryHigh, .low, .high].enumerated() {
-            let operation = ClosureOperation { order.record(number) }
-            operation.queuePriority = priority
-            queue.addOperation(operation)
-        }
-        queue.isSuspended = false
-        #expect(await order.events(atLeast: 5) == [2, 4, 1, 3, 0])
-    }
-
     @Test func `cancelAllOperations ends executing and waiting operations`() async throws {
         // This operation keeps its slot until all are canceled. Otherwise the next one could start before it is
         // canceled.
@@ -57,31 +44,6 @@ struct OperationQueueTests {
         #expect(try await drained() == 0)
         #expect(Look(running) == .cancelled)
         #expect(waiting.allSatisfy { Look($0) == .cancelled && $0.calls.events == [] })
-    }
-
-    @Test func `operations canceled or finished in a suspended queue end when the queue resumes`() async throws {
-        queue.isSuspended = true
-        let cancelled = HandDriven(), kept = HandDriven()
-        queue.addOperation(cancelled)
-        queue.addOperation(kept)
-        cancelled.cancel()
-        kept.finish(withResult: 5)
-        #expect(!cancelled.isFinished)
-        #expect(!kept.isFinished)
-        queue.isSuspended = false
-        await cancelled.end()
-        await kept.end()
-        #expect(try await drained() == 0)
-        #expect(kept.outcome == .success(5))
-        #expect(cancelled.calls.events + kept.calls.events == [])
-    }
-
-    @Test func `a completion block runs after the end`() async {
-        let ends = EventRecorder<Bool>()
-        let operation = ClosureOperation { 1 }
-        operation.completionBlock = { [unowned operation] in ends.record(operation.isFinished) }
-        queue.addOperation(operation)
-        #expect(await ends.events(atLeast: 1) == [true])
     }
 
     @Test func `waitUntilFinished works for each of many operations in a queue`() async throws {
@@ -104,23 +66,6 @@ struct OperationQueueTests {
             queue.addOperation(operation)
         }
         for gate in gates { await gate.passage() }
-    }
-
-    @Test func `a wide and deep graph runs in order`() async throws {
-        let order = EventRecorder<Int>()
-        var layer: [ClosureOperation<Void, Never>] = [], all: [ClosureOperation<Void, Never>] = []
-        for depth in 0..<10 {
-            let next = (0..<10).map { _ in ClosureOperation { order.record(depth) } }
-            for operation in next {
-                for upstream in layer { try operation.depend(on: upstream, otherwise: .cancel) }
-            }
-            all += next
-            layer = next
-        }
-        for operation in all.shuffled() { queue.addOperation(operation) }
-        #expect(try await drained() == 0)
-        #expect(order.events == order.events.sorted())
-        #expect(order.count == 100)
     }
 
     @Test func `run, startAndWait and start do not start an operation that an OperationQueue holds`() async throws {

@@ -18,20 +18,6 @@ struct StatesTests {
         return states
     }
 
-    @Test func `the states sequence omits no change even if it is read late`() async {
-        let operation = HandDriven()
-        let states = await states(of: operation) {
-            operation.start()
-            operation.suspend()
-            operation.resume()
-            operation.suspend()
-            operation.resume()
-            operation.finish(withResult: 1)
-        }
-        #expect(
-            states == [.notStarted, .executing, .suspended, .executing, .suspended, .executing, .finished])
-    }
-
     @Test func `the last element of states matches each kind of end`() async {
         let failed = HandDriven(), cancelled = HandDriven(), early = HandDriven(), kept = HandDriven()
         #expect(

@@ -28,29 +28,6 @@ struct FinishRaceTests {
         #expect(failure == nil)
         if Rounds.isSoak { print("soak: finish race: \(rounds) rounds of 8 threads") }
     }
-
-    @Test func `every thread sees the cause of the first cancellation`() async throws {
-        let rounds = Rounds.count(ci: 3_000, soak: 100_000)
-        NoticeHub.install()
-        try await expectNoFailures { failures in
-            let team = ThreadTeam(count: 4)
-            for _ in 0..<rounds {
-                let operation = Raced()
-                operation.start()
-                let seen = EventRecorder<CancellationCause?>()
-                team.run(
-                    (0..<4).map { number in
-                        {
-                            operation.cancel(because: .requested("thread \(number)"))
-                            // A thread that sees the cancellation also sees its cause.
-                            seen.record(operation.isCancelled ? operation.cancellationCause : nil)
-                        }
-                    })
-                let causes = seen.events
-                if causes.contains(where: { $0 == nil || $0 != causes[0] }) { failures += 1 }
-            }
-        }
-    }
 }
 
 /// One round: two threads finish, two fail, two cancel in every second round, one sets handlers and one observes.

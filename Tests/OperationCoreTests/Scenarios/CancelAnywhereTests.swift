@@ -98,32 +98,6 @@ struct CancelAnywhereTests {
         #expect(failures == 0, "seed \(seed)")
     }
 
-    @Test(
-        "swift-corelibs-foundation PR#1229: cancel() inside main ends the operation and frees its queue",
-        arguments: [false, true])
-    func insideMain(windsDown: Bool) async throws {
-        let isRight = try await TestThread.run {
-            let queue = OperationQueue()
-            queue.maxConcurrentOperationCount = 1
-            let ended = Arrivals(3)
-            let held = HeldWork(windsDown: windsDown) { work in
-                work.cancel()
-                if windsDown { work.finish(withResult: 1) }
-            }
-            let quick = QuickWork { $0.cancel() }
-            let next = QuickWork()
-            next.addDependency(quick)
-            for operation in [held, quick, next] as [ManagedOperation] {
-                operation.completionBlock = { ended.arrive() }
-                queue.addOperation(operation)
-            }
-            guard ended.haveAllCome() else { return false }
-            let outcomes = [held.outcome, quick.outcome]
-            return outcomes == [.cancelled(.requested), .cancelled(.requested)] && next.outcome == .success(1)
-        }
-        #expect(isRight)
-    }
-
     @Test
     func `TRVSURLSessionOperation#3: every kind of waiter is notified when an operation is canceled`() async throws {
         let operation = HeldWork(windsDown: true)

@@ -8,40 +8,6 @@ import Testing
 
 @Suite("Scenarios: finishing", .timeLimit(.minutes(Rounds.minutes)))
 struct FinishingScenarioTests {
-    @Test(
-        "Scenario 4 (ProcedureKit#175): no operation whose dependency ends on another thread is lost",
-        arguments: [1, 3, 8])
-    func conditions(threads: Int) async throws {
-        let batches = Rounds.count(ci: 12, soak: 3_400)
-        try await expectNoFailures { failures in
-            let team = ThreadTeam(count: threads + 1)
-            let (queue, callbacks) = (OperationQueue(), DispatchQueue(label: "scenario 4"))
-            for _ in 0..<batches {
-                let (ended, handled) = (Arrivals(96), Arrivals(96))
-                let conditions = (0..<96).map { _ in QuickWork() }
-                let operations = conditions.map { condition in
-                    let operation = QuickWork()
-                    operation.addDependency(condition)
-                    operation.callbackQueue = callbacks
-                    operation.successHandler = { _ in handled.arrive() }
-                    operation.completionBlock = { ended.arrive() }
-                    return operation
-                }
-                let add: @Sendable () -> Void = { for operation in operations { queue.addOperation(operation) } }
-                let start: [@Sendable () -> Void] = (0..<threads).map { thread in
-                    { for number in stride(from: thread, to: 96, by: threads) { conditions[number].start() } }
-                }
-                team.run([add] + start)
-                guard ended.haveAllCome(), handled.haveAllCome() else { return failures += 1 }
-                callbacks.sync {}
-                if ended.missingCount != 0 || handled.missingCount != 0 { failures += 1 }
-            }
-            queue.waitUntilAllOperationsAreFinished()
-            failures += queue.operationCount
-        }
-        if Rounds.isSoak { print("soak: scenario 4: \(batches * 96) operations, \(threads) threads") }
-    }
-
     /// The place in the code from which an operation is finished.
     enum Place: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case insideMain = "inside main", beforeStart = "before the start"
@@ -85,34 +51,6 @@ struct FinishingScenarioTests {
                     callbacks.sync {}
                     if completions.missingCount != 0 || handled.missingCount != 0 { failures += 1 }
                 }
-            }
-        }
-    }
-
-    @Test("Scenario 17 (ProcedureKit PR#474): eight threads that finish with different outcomes agree on one")
-    func oneOutcome() async throws {
-        NoticeHub.install()
-        try await expectNoFailures { failures in
-            let (team, callbacks) = (ThreadTeam(count: 8), DispatchQueue(label: "scenario 17"))
-            for _ in 0..<Rounds.count(ci: 1_000, soak: 100_000) {
-                let told = EventRecorder<OperationOutcome<Int, WorkError>>()
-                let operation = HeldWork()
-                operation.callbackQueue = callbacks
-                operation.successHandler = { told.record(.success($0)) }
-                operation.failureHandler = { told.record(.failure($0)) }
-                for _ in 0..<3 { operation.observe { told.record($0) } }
-                operation.start()
-                team.run(
-                    (0..<8).map { number in
-                        {
-                            number.isMultiple(of: 2)
-                                ? operation.finish(withResult: number) : operation.finish(withError: .number(number))
-                        }
-                    })
-                operation.waitUntilFinished()
-                callbacks.sync {}
-                guard let outcome = operation.outcome else { return failures += 1 }
-                if told.events != Array(repeating: outcome, count: 4) { failures += 1 }
             }
         }
     }

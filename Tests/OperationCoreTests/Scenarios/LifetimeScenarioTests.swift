@@ -50,24 +50,6 @@ struct LifetimeScenarioTests {
         other.finish(withResult: 1)
     }
 
-    @Test func `scenario 14 (ProcedureKit#720): a graph that was never started is freed with everything it holds`() {
-        let census = LiveObjects()
-        autoreleasing {
-            let first = census.track(ClosureOperation { 1 })
-            let second = census.track(TaskOperation { 2 })
-            let mapped = census.track(second.mapResult { "\($0)" })
-            let foreign = census.track(ForeignQuickWork())
-            let last = census.track(QuickWork())
-            foreign.addDependency(first)
-            last.addDependency(foreign)
-            last.addDependency(mapped)
-            try? last.receive(from: first, second) { _, _, _ in }
-            try? last.receive(from: mapped, otherwise: .use("")) { _, _ in }
-            last.observe { _ in _ = census }
-        }
-        #expect(census.types == [])
-    }
-
     /// The way in which an operation ends.
     enum Way: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case succeeds, fails, isCancelled, isCancelledBeforeStart, isCancelledAndNeverStarted

@@ -39,36 +39,6 @@ struct QueueScenarioTests {
     #endif
 
     @Test(
-        "swift-corelibs-foundation PR#2930: the first operation in a queue can depend on the second",
-        arguments: EdgeKind.allCases, [1, -1])
-    func firstOnSecond(kind: EdgeKind, width: Int) async throws {
-        let order = EventRecorder<String>()
-        let isDone = try await TestThread.run {
-            let queue = OperationQueue()
-            queue.maxConcurrentOperationCount = width
-            let (began, ran) = (Arrivals(1), Arrivals(1))
-            let second = kind.makeUpstream {
-                order.record("second")
-                began.arrive()
-            }
-            let first = kind.makeDownstream {
-                order.record("first")
-                ran.arrive()
-            }
-            first.addDependency(second)
-            queue.addOperation(first.operation)
-            queue.addOperation(second.operation)
-            guard began.haveAllCome() else { return false }
-            second.end()
-            guard ran.haveAllCome() else { return false }
-            queue.waitUntilAllOperationsAreFinished()
-            return queue.operationCount == 0
-        }
-        #expect(isDone)
-        #expect(order.events == ["second", "first"])
-    }
-
-    @Test(
         "ProcedureKit, queue reference goes away: operations of a released queue still run, and the queue is freed",
         arguments: [false, true])
     func releasedQueue(cancelled: Bool) async throws {
@@ -97,24 +67,6 @@ struct QueueScenarioTests {
             return bodies.value == (cancelled ? 0 : 99)
         }
         #expect(isDone)
-    }
-
-    @Test func `Queuer#19: operations of a queue run at the same time on Linux too`() async throws {
-        let isParallel = try await TestThread.run {
-            let queue = OperationQueue()
-            queue.maxConcurrentOperationCount = 2
-            let met = Arrivals(2)
-            // Each operation waits until the other has started.
-            let operations = (0..<2).map { _ in
-                QuickWork { work in
-                    met.arrive()
-                    work.finish(withResult: met.haveAllCome() ? 1 : 0)
-                }
-            }
-            for operation in operations { queue.addOperation(operation) }
-            return operations.allSatisfy { (try? $0.startAndWait()) == 1 }
-        }
-        #expect(isParallel)
     }
 }
 

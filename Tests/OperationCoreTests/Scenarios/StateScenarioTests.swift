@@ -44,16 +44,6 @@ struct StateScenarioTests {
         #expect(broken == 0)
     }
 
-    @Test func `an observer sees the cancellation of an operation that was not started as the last state`() async {
-        let operation = HeldWork()
-        var states = operation.states.makeAsyncIterator()
-        operation.cancel()
-        operation.start()
-        #expect(await states.next() == .notStarted)
-        #expect(await states.next() == .cancelled)
-        #expect(await states.next() == nil)
-    }
-
     private func take(_ step: Int, _ operation: HeldWork) {
         switch step {
         case 0: operation.start()

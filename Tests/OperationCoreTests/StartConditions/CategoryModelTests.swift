@@ -75,7 +75,10 @@ struct CategoryModelTests {
                 }
             }
             for key in 0..<5 {
-                if machine.waiting(for: key) != model.waiting(key) { return "step \(step): line of \(key)" }
+                let line = model.waiting(key)
+                if machine.waiting(for: key) != line || machine.waitingCount(for: key) != line.count {
+                    return "step \(step): line of \(key)"
+                }
                 if Set(machine.holders(of: key)) != Set(model.holders(key)) { return "step \(step): holders of \(key)" }
                 if machine.holders(of: key).count > limits[key] { return "step \(step): limit of \(key)" }
             }

@@ -22,11 +22,8 @@ private final class Machine {
         machine.leave(party, key, hasRun: hasRun, now: at(now))
     }
 
-    func wake(_ now: Int) -> Int? { machine.wake("key", now: at(now)) }
     func nextRun(_ now: Int, key: String = "key") -> OperationInstant? { machine.nextRun(of: key, now: at(now)) }
-    var alarm: OperationInstant? { machine.alarm(for: "key") }
     var runner: Int? { machine.runner(of: "key") }
-    var waiting: [Int] { machine.waiting(for: "key") }
 }
 
 @Suite("The time at which a key may run again", .timeLimit(.minutes(3)))
@@ -43,32 +40,6 @@ struct ThrottleMachineTests {
         #expect(machine.ask(3, .drop, 69).answer == .dropped(until: at(70)))
         #expect(machine.nextRun(70) == nil)
         #expect(machine.ask(4, .drop, 70).answer == .granted)
-    }
-
-    @Test func `waiting runs start in order, each after the interval of the previous run`() {
-        for party in 1...3 { #expect(machine.ask(party, .wait, 0).answer == (party == 1 ? .granted : .waits)) }
-        #expect(machine.alarm == nil)
-        #expect(machine.leave(1, hasRun: true, 5) == nil && machine.alarm == at(15))
-        #expect(machine.wake(14) == nil)
-        #expect(machine.wake(15) == 2 && machine.wake(99) == nil)
-        #expect(machine.leave(2, hasRun: true, 20) == nil && machine.alarm == at(30))
-        // A request that comes in time but before the timer lets the first waiter go first.
-        let reply = machine.ask(4, .wait, 31)
-        #expect(reply.granted == 3 && reply.answer == .waits)
-    }
-
-    @Test func `a replacing request replaces all waiting runs`() {
-        for party in 1...3 { _ = machine.ask(party, .wait, 0) }
-        #expect(machine.ask(4, .replace, 1).replaced == [2, 3])
-        #expect(machine.waiting == [4])
-        #expect(machine.leave(2, hasRun: false, 1) == nil && machine.waiting == [4])
-    }
-
-    @Test func `a run that leaves before it ran leaves the key unchanged`() {
-        for party in 1...3 { _ = machine.ask(party, .wait, 0) }
-        #expect(machine.leave(2, hasRun: false, 1) == nil && machine.waiting == [3])
-        #expect(machine.leave(1, hasRun: false, 1) == 3)
-        #expect(machine.leave(3, hasRun: false, 1) == nil && machine.count == 0)
     }
 
     @Test func `a negative interval counts as zero, and an infinite interval never ends`() {

@@ -78,7 +78,8 @@ struct ThrottleModelTests {
             if machine.runner(of: "key") != model.runner?.party { return "step \(step): runner" }
             if machine.waiting(for: "key") != model.line.map(\.party) { return "step \(step): line" }
             let isAlarmDue = model.runner == nil && !model.line.isEmpty
-            if (machine.alarm(for: "key") != nil) != isAlarmDue { return "step \(step): alarm" }
+            let alarm = isAlarmDue ? OperationInstant(offset: .seconds(model.restEnd)) : nil
+            if machine.alarm(for: "key") != alarm { return "step \(step): alarm" }
         }
         return nil
     }

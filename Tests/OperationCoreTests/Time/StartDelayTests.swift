@@ -36,15 +36,6 @@ struct StartDelayTests {
         #expect(clock.pendingCount == 0)
     }
 
-    @Test func `canceling during the start delay ends the operation immediately`() {
-        let operation = started(.seconds(3))
-        operation.cancel()
-        #expect(Look(operation) == .cancelled)
-        #expect(clock.pendingCount == 0)
-        clock.advance(by: .seconds(10))
-        #expect(operation.calls.events == [])
-    }
-
     @Test func `a result set during the start delay ends the operation immediately`() {
         let operation = started(.seconds(3))
         operation.finish(withResult: 1)
@@ -91,11 +82,6 @@ struct StartDelayTests {
         #expect(second.state == .notStarted)
         first.cancel()
         #expect(try await second.value)
-    }
-
-    @Test func `an operation that is freed during its start delay leaves no timer`() {
-        do { _ = started(.seconds(3)) }
-        #expect(clock.pendingCount == 0)
     }
 
     @Test func `time options of one operation do not affect another`() {
