@@ -108,6 +108,32 @@ struct QueueScaleTests {
         await queue.drained()
     }
 
+    /// The table checks for free slots after an even number of ends, so both sequences of slots are tested.
+    @Test(arguments: [0, 1])
+    func `a burst of operations leaves no slots behind although later operations overlap`(shift: Int) throws {
+        let workers = ManualWorkers(), queue = workers.makeQueue("overlapping")
+        var present = HandDriven("the last slot")
+        queue.isSuspended = true
+        for _ in 0..<60 { try queue.add {} }
+        try queue.add(present)
+        queue.isSuspended = false
+        workers.runAll()
+        #expect(queue.engine.slotCount == 61)
+        for _ in 0..<shift { try queue.add {} }
+        // Each operation begins before the previous one ends, so an operation is always present.
+        for _ in 0..<200 {
+            let next = HandDriven()
+            try queue.add(next)
+            workers.runAll()
+            present.finish(withResult: 1)
+            workers.runAll()
+            present = next
+        }
+        #expect(queue.engine.slotCount <= 4)
+        present.finish(withResult: 1)
+        workers.runAll()
+    }
+
     @Test func `cancelAll works while it shortens the table of entries`() throws {
         let workers = ManualWorkers(), queue = workers.makeQueue("short", width: 1), urgent = Locked(0)
         queue.isSuspended = true
