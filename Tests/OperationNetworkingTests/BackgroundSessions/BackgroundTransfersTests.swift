@@ -3,7 +3,6 @@
 
 import Foundation
 import OperationBackgroundSessions
-import OperationCore
 import OperationNetworking
 import OperationTestKit
 import Testing

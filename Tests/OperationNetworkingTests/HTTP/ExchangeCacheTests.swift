@@ -4,7 +4,6 @@
 #if OPERATIONKIT_LIBCURL
     import Dispatch
     import Foundation
-    import OperationCore
     import OperationNetworking
     import OperationTestKit
     import Testing

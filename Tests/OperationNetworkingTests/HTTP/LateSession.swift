@@ -2,7 +2,6 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import OperationCore
 import OperationNetworking
 
 /// A session that delays the start of its first task, to simulate another thread that acts just before.

@@ -2,7 +2,6 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import OperationCore
 import OperationNetworking
 
 /// A session whose tasks perform one step at a time when the test asks, so that a test can play any order of events.

@@ -3,7 +3,6 @@
 
 #if os(Linux) || os(macOS)
     import Foundation
-    import OperationCore
     import OperationNetworking
     import OperationTestKit
     import Testing

@@ -4,7 +4,6 @@
 #if OPERATIONKIT_LIBCURL
     import Foundation
     import FoundationNetworking
-    import OperationCore
     import OperationNetworking
     import OperationTestKit
     import Testing

@@ -3,7 +3,6 @@
 
 #if OPERATIONKIT_LIBCURL
     import Foundation
-    import OperationCore
     import OperationNetworking
     import OperationTestKit
     import Testing

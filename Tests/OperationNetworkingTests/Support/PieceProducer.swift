@@ -2,7 +2,6 @@
 // See LICENSE in the repository's root.
 
 import Dispatch
-import OperationCore
 import OperationNetworking
 
 /// Produces bytes in pieces, either immediately or only after it was asked once without success.

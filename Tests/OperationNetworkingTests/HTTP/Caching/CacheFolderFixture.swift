@@ -2,7 +2,6 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import OperationCore
 import OperationNetworking
 
 /// A cache in its own folder, which is removed when the test releases the fixture.
