@@ -38,7 +38,7 @@
 
         private static let cases = ConformanceCase.passingOn.filter { !excepted.contains($0.name) }
 
-        @Test(arguments: Rounds.isSoak ? Wire.allCases : [.http2], cases)
+        @Test(arguments: Rounds.isSoak ? Wire.allCases : [.secure, .http2], cases)
         func `the session passes the conformance cases through nginx`(
             _ wire: Wire, _ conformanceCase: ConformanceCase
         ) async throws {

@@ -24,12 +24,6 @@
                     #expect(record.text.hasPrefix("HTTP/1.1 "))
                     #expect(record.head?.version == .http1_1)
                 },
-                RealServerCase("a response to HEAD has the headers of GET and no body") { bench async throws in
-                    let record = await bench.run(try bench.request("HEAD", "/large"))
-                    #expect(record.status == 200)
-                    #expect(record.head?.expectedLength == Int64(NginxServer.largeCount))
-                    #expect(record.bodyCount == 0)
-                },
                 RealServerCase("every byte of a large file arrives exactly once") { bench async throws in
                     let record = try await bench.get("/large")
                     #expect(record.isSuccess, "\(String(describing: record.error))")

@@ -25,15 +25,6 @@
                         #expect(try await bench.base.operation(for: endpoint).run().format == format)
                     }
                 },
-                HttpbinCase("a custom decoder decodes an image") { bench async throws in
-                    let endpoint = Endpoint<[UInt32]>.image("image/png") { image in
-                        // The width and height of a PNG follow its first 16 bytes.
-                        (0..<2).map { number in
-                            image.data.dropFirst(16 + 4 * number).prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
-                        }
-                    }
-                    #expect(try await bench.base.operation(for: endpoint).run() == [100, 100])
-                },
                 HttpbinCase("an HTML page is rejected as an image, even if its type is accepted") {
                     bench async throws in
                     #expect(await failure(of: bench.base.image("html"))?.code == .unacceptableContentType)

@@ -10,15 +10,6 @@
     extension HttpbinCase {
         static var sending: [HttpbinCase] {
             [
-                HttpbinCase("a model is sent as JSON") { bench async throws in
-                    let echo: Echo<Song> = try await bench.base.send(Song.sample, to: "post").run()
-                    #expect(echo.json == .sample)
-                },
-                HttpbinCase("a dictionary is sent as JSON") { bench async throws in
-                    let body = try RequestBody.json(["name": "Anna", "age": 30, "boss": nil, "tags": ["a"]])
-                    let echo = try await bench.upload(body).run()
-                    #expect(echo.data == #"{"age":30,"boss":null,"name":"Anna","tags":["a"]}"#)
-                },
                 HttpbinCase("a form is sent URL-encoded") { bench async throws in
                     let endpoint = Endpoint<Echo<NoContent>>.post(
                         "post", form: ["user": "anna", "age": 30, "none": nil as Int?])
@@ -37,19 +28,6 @@
                     let text = "a&b=c;d+e %20 \"ü€😀\" \r\n"
                     let endpoint = Endpoint<Echo<NoContent>>.post("post", form: ["text": text])
                     #expect(try await bench.base.operation(for: endpoint).run().form?["text"]?.all == [text])
-                },
-                HttpbinCase("a body of binary data is sent unchanged") { bench async throws in
-                    let bytes = Data(TestPattern.bytes(count: 5_000))
-                    let echo = try await bench.upload(
-                        .data(bytes).withContentType("application/octet-stream"), by: "PUT"
-                    ).run()
-                    #expect(echo.bytes == bytes && echo.method == "PUT")
-                },
-                HttpbinCase("a text body is sent with its content type") { bench async throws in
-                    let echo = try await bench.upload(
-                        .data(Data("Grüße".utf8)).withContentType("text/plain; charset=utf-8")
-                    ).run()
-                    #expect(echo.data == "Grüße" && echo.headers["Content-Type"] == "text/plain; charset=utf-8")
                 },
                 HttpbinCase("a multipart form of text and data is sent") { bench async throws in
                     var form = MultipartForm()
@@ -79,31 +57,6 @@
                     let echo = try await bench.upload(.multipart(form)).run()
                     #expect(echo.files == ["stream": "piece by piece"])
                     #expect(echo.headers["Transfer-Encoding"] == "chunked")
-                },
-                HttpbinCase("a dictionary that contains a file is sent as a multipart form") { bench async throws in
-                    let file = try TemporaryFile(Data("bytes".utf8))
-                    let echo = try await bench.upload(.fields(["title": "Beach", "file": try FileRegion(file.url)]))
-                        .run()
-                    #expect(echo.form == ["title": "Beach"] && echo.files == ["file": "bytes"])
-                },
-                HttpbinCase("the upload of a file reports its progress") { bench async throws in
-                    let bytes = Data(TestPattern.bytes(count: 1 << 20))
-                    let file = try TemporaryFile(bytes)
-                    let operation = try bench.upload(.file(try FileRegion(file.url)), by: "PUT")
-                    let counts = Locked<[Int64]>([])
-                    operation.callbackQueue = DispatchQueue(label: "progress")
-                    operation.uploadProgressHandler = { progress in
-                        counts.withLock { $0.append(progress.completedBytes) }
-                    }
-                    #expect(try await operation.run().bytes == bytes)
-                    #expect(operation.uploadProgress == TransferProgress(completedBytes: 1 << 20, totalBytes: 1 << 20))
-                    #expect(counts.withLock { $0 == $0.sorted() })
-                },
-                HttpbinCase("a region of a file is sent without the bytes around it") { bench async throws in
-                    let file = try TemporaryFile(Data("0123456789".utf8))
-                    #expect(
-                        try await bench.upload(.file(try FileRegion(file.url, offset: 3, length: 4))).run().data
-                            == "3456")
                 },
                 HttpbinCase("an InputStream is sent in chunks") { bench async throws in
                     let bytes = Data(String(repeating: "0123456789", count: 20_000).utf8)

@@ -8,12 +8,8 @@
     import Testing
 
     extension HttpbinCase {
-        static var formats: [HttpbinCase] {
+        static var received: [HttpbinCase] {
             [
-                HttpbinCase("a JSON response is decoded to a model") { bench async throws in
-                    let show = try await bench.base.get("json", as: [String: Slideshow].self).run()["slideshow"]
-                    #expect(show?.author == "Yours Truly" && show?.slides.count == 2)
-                },
                 HttpbinCase("JSON compressed with gzip is decoded") { bench async throws in
                     let operation = bench.base.get("gzip", as: Packed.self)
                     #expect(try await operation.run().gzipped == true)
@@ -32,45 +28,36 @@
                     #expect(
                         operation.responseHead?.isDecoded == false && !data.isEmpty && data.first != UInt8(ascii: "{"))
                 },
-                HttpbinCase("an HTML page is received as text") { bench async throws in
-                    #expect(try await bench.text("html").run().contains("Herman Melville"))
-                },
-                HttpbinCase("XML is received as text") { bench async throws in
-                    let operation = try bench.text("xml")
-                    #expect(try await operation.run().contains("<slideshow"))
-                    #expect(operation.response?.value(forHTTPHeaderField: "Content-Type") == "application/xml")
-                },
-                HttpbinCase("plain text is received") { bench async throws in
-                    #expect(try await bench.text("robots.txt").run().contains("Disallow: /deny"))
-                    #expect(try await bench.text("deny").run().contains("YOU SHOULDN'T BE HERE"))
-                },
                 HttpbinCase("text in many scripts is received correctly") { bench async throws in
                     let text = try await bench.text("encoding/utf8").run()
                     for sample in ["STARGΛ̊TE", "გთხოვთ", "Зарегистрируйтесь", "สิบสองกษัตริย์", "ሰማይ", "⡌⠁⠧⠑", "▉"] {
                         #expect(text.contains(sample), "\(sample)")
                     }
                 },
-                HttpbinCase("the server decodes a Base64 string in the path") { bench async throws in
-                    #expect(try await bench.text("base64/R3LDvMOfZQ==").run() == "Grüße")
+                HttpbinCase("several redirects are followed to the final response") { bench async throws in
+                    let operation = bench.base.get("redirect/4", as: Echo<NoContent>.self)
+                    #expect(try await operation.run().url.hasSuffix("/get"))
+                    #expect(operation.response?.url?.path == "/get")
                 },
-                HttpbinCase("the links of a page are loaded concurrently through a queue") { bench async throws in
-                    let page = try await bench.text("links/6").run()
-                    let targets = page.matches(of: /href='([^']+)'/).map { String($0.1) }
-                    #expect(targets.count == 5)
-                    let queue = QueueManager()
-                    let operations = try targets.map { try bench.text($0) }
-                    for operation in operations { try queue.add(operation) }
-                    for operation in operations { #expect(try await operation.value.contains("<title>Links</title>")) }
+                HttpbinCase("a response stream delivers lines") { bench async throws in
+                    let stream = try await bench.session.stream(NetworkRequest(url: try bench.url("stream/20")))
+                    var ids: [Int] = []
+                    for try await line in stream.lines {
+                        ids.append(try JSONDecoder().decode(Numbered.self, from: Data(line.utf8)).id)
+                    }
+                    #expect(ids == Array(0..<20))
+                },
+                HttpbinCase("a slow body arrives completely") { bench async throws in
+                    let operation = bench.base.operation(
+                        for: Endpoint<Data>.get("drip", ["duration": 0.1, "numbytes": 20]).header("Accept", "*/*"))
+                    #expect(try await operation.run() == Data(repeating: UInt8(ascii: "*"), count: 20))
+                    #expect(operation.downloadProgress == TransferProgress(completedBytes: 20, totalBytes: 20))
                 },
             ]
         }
     }
 
-    private struct Slideshow: Decodable, Sendable {
-        struct Slide: Decodable, Sendable { let title: String }
-        let author: String
-        let slides: [Slide]
-    }
+    private struct Numbered: Decodable, Sendable { let id: Int }
 
     private struct Packed: Decodable, Sendable {
         let gzipped: Bool?
