@@ -61,52 +61,11 @@ struct FileCopyTests {
         #expect(folder.text("copy") == "text")
     }
 
-    @Test func `a copy onto an existing file is refused unless replacing is allowed`() throws {
-        try folder.write("new", to: "file")
-        try folder.write("old", to: "copy")
-        let error = FileCopyOperation(from: folder["file"], to: folder["copy"]).failure()
-        #expect(error?.code == .alreadyExists)
-        #expect(error?.path == folder["copy"].path)
-        #expect(error?.otherPath == folder["file"].path)
-        #expect(folder.text("copy") == "old")
-        _ = try FileCopyOperation(from: folder["file"], to: folder["copy"], options: .replacing).success()
-        #expect(folder.text("copy") == "new")
-        #expect(folder.names() == ["copy", "file"])
-    }
-
-    @Test func `only a directory can replace a directory, and only an empty one`() throws {
-        try folder.write("text", to: "file")
-        try folder.makeFolder("tree/sub")
-        try folder.makeFolder("empty")
-        try folder.makeFolder("filled/sub")
-        func code(_ source: String, _ destination: String) -> FileOperationError.Code? {
-            FileCopyOperation(from: folder[source], to: folder[destination], options: .replacing).failure()?.code
-        }
-        #expect(code("file", "filled") == .isDirectory)
-        #expect(code("tree", "file") == .notADirectory)
-        #expect(code("tree", "filled") == .directoryNotEmpty)
-        #expect(code("tree", "empty") == nil)
-        #expect(folder.names(in: "empty") == ["sub"])
-        #expect(folder.names() == ["empty", "file", "filled", "tree"])
-    }
-
     @Test func `a file that is copied onto itself is unchanged`() throws {
         try folder.write("text", to: "file")
         #expect(FileCopyOperation(from: folder["file"], to: folder["file"]).failure()?.code == .alreadyExists)
         _ = try FileCopyOperation(from: folder["file"], to: folder["file"], options: .replacing).success()
         #expect(folder.text("file") == "text")
-    }
-
-    @Test(arguments: ["tree/copy", "tree/sub/copy"]) func `a directory cannot be copied into itself`(
-        to: String
-    ) throws {
-        try folder.makeFolder("tree/sub")
-        try folder.write("text", to: "tree/file")
-        let error = FileCopyOperation(from: folder["tree"], to: folder[to]).failure()
-        #expect(error?.code == .destinationInsideSource)
-        #expect(error?.path == folder[to].path)
-        #expect(folder.names(in: "tree") == ["file", "sub"])
-        #expect(folder.names(in: "tree/sub") == [])
     }
 
     @Test func `a pipe or a device cannot be copied`() throws {
@@ -130,28 +89,6 @@ struct FileCopyTests {
         _ = try FileCopyOperation(from: folder["tree"], to: folder["copy"]).success()
         let copy = try files.openFolder(FolderEntry(PathBytes(folder["copy"].path))).get()
         #expect(try files.names(in: copy).get() == [name])
-    }
-
-    @Test func `missing directories are created only with createsDirectories`() throws {
-        try folder.write("text", to: "file")
-        let error = FileCopyOperation(from: folder["file"], to: folder["a/b/file"]).failure()
-        #expect(error?.code == .folderNotFound)
-        #expect(error?.path == folder["a/b/file"].path)
-        let options = FileTransferOptions(createsDirectories: true)
-        #expect(
-            FileCopyOperation(from: folder["missing"], to: folder["a/b/c"], options: options).failure()?.code
-                == .notFound)
-        #expect(folder.names() == ["file"])
-        _ = try FileCopyOperation(from: folder["file"], to: folder["a/b/file"], options: options).success()
-        #expect(folder.text("a/b/file") == "text")
-    }
-
-    @Test func `a copy of a missing file fails with the paths of source and destination`() {
-        let error = FileCopyOperation(from: folder["missing"], to: folder["copy"]).failure()
-        #expect(error?.code == .notFound)
-        #expect(error?.action == .copying)
-        #expect(error?.path == folder["missing"].path)
-        #expect(error?.otherPath == folder["copy"].path)
     }
 
     @Test(arguments: [false, true]) func `a file that is replaced during the copy of its directory is refused`(

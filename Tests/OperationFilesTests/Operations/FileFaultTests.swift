@@ -69,10 +69,11 @@ struct FileFaultTests {
         #expect(failed.contains(publishing))
     }
 
-    @Test func `a failed write removes the directories that it created`() throws {
+    @Test(arguments: [FileWriteOptions.Mode.replacing, .creatingNew, .inPlace])
+    func `a failed write removes the directories that it created`(mode: FileWriteOptions.Mode) throws {
         let failed = try failEachCall { plan in
             let folder = try TemporaryFolder()
-            let options = FileWriteOptions(createsDirectories: true)
+            let options = FileWriteOptions(mode: mode, createsDirectories: true)
             let write = FileWriteOperation(Data("new".utf8), to: folder["a/b/file"], options: options)
             let error = write.intercepted(plan.interceptor).failure()
             guard let error else { return #expect(folder.text("a/b/file") == "new") }

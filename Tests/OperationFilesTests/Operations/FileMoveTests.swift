@@ -33,6 +33,21 @@ struct FileMoveTests {
             .intercepted(interceptor)
     }
 
+    private static let transfers = ways + ["copy"]
+
+    /// Moves or copies a file.
+    private func transfer(
+        _ source: String, _ destination: String, _ way: String, _ options: FileTransferOptions = .init()
+    ) -> FileOperation<URL> {
+        guard way == "copy" else { return move(source, destination, way, options) }
+        return FileCopyOperation(from: folder[source], to: folder[destination], options: options)
+    }
+
+    /// Returns the names that are left in the folder after a transfer.
+    private func names(afterMoving moved: [String], by way: String, of source: String) -> [String] {
+        way == "copy" ? (moved + [source]).sorted() : moved
+    }
+
     @Test(arguments: ways) func `a file is moved`(way: String) throws {
         try folder.write(bytes: 600_000, to: "file")
         #expect(try move("file", "moved", way).success() == folder["moved"])
@@ -59,60 +74,72 @@ struct FileMoveTests {
         #expect(folder.isLink("moved"))
     }
 
-    @Test(arguments: ways) func `a move onto an existing file is refused unless replacing is allowed`(
-        way: String
-    ) throws {
+    @Test(arguments: transfers)
+    func `a move or copy onto an existing file is refused unless replacing is allowed`(way: String) throws {
         try folder.write("new", to: "file")
         try folder.write("old", to: "moved")
-        let error = move("file", "moved", way).failure()
+        let error = transfer("file", "moved", way).failure()
         #expect(error?.code == .alreadyExists)
-        #expect(error?.action == .moving)
+        #expect(error?.action == (way == "copy" ? .copying : .moving))
         #expect(error?.path == folder["moved"].path)
         #expect(error?.otherPath == folder["file"].path)
         #expect(folder.text("file") == "new" && folder.text("moved") == "old")
-        _ = try move("file", "moved", way, .replacing).success()
+        _ = try transfer("file", "moved", way, .replacing).success()
         #expect(folder.text("moved") == "new")
-        #expect(folder.names() == ["moved"])
+        #expect(folder.names() == names(afterMoving: ["moved"], by: way, of: "file"))
     }
 
-    @Test(arguments: ways) func `only a directory can replace a directory, and only an empty one`(way: String) throws {
+    @Test(arguments: transfers)
+    func `only a directory can replace a directory, and only an empty one`(way: String) throws {
         try folder.write("text", to: "file")
         try folder.makeFolder("tree/sub")
         try folder.makeFolder("empty")
         try folder.makeFolder("filled/sub")
-        #expect(move("file", "filled", way, .replacing).failure()?.code == .isDirectory)
-        #expect(move("tree", "file", way, .replacing).failure()?.code == .notADirectory)
-        #expect(move("tree", "filled", way, .replacing).failure()?.code == .directoryNotEmpty)
-        #expect(move("tree", "empty", way).failure()?.code == .alreadyExists)
+        #expect(transfer("file", "filled", way, .replacing).failure()?.code == .isDirectory)
+        #expect(transfer("tree", "file", way, .replacing).failure()?.code == .notADirectory)
+        #expect(transfer("tree", "filled", way, .replacing).failure()?.code == .directoryNotEmpty)
+        #expect(transfer("tree", "empty", way).failure()?.code == .alreadyExists)
         #expect(folder.names() == ["empty", "file", "filled", "tree"])
-        #expect(move("tree", "empty", way, .replacing).failure() == nil)
+        #expect(transfer("tree", "empty", way, .replacing).failure() == nil)
         #expect(folder.names(in: "empty") == ["sub"])
-        #expect(folder.names() == ["empty", "file", "filled"])
+        #expect(folder.names() == names(afterMoving: ["empty", "file", "filled"], by: way, of: "tree"))
     }
 
-    @Test(arguments: ways) func `a directory cannot be moved into itself`(way: String) throws {
+    @Test(arguments: transfers, ["tree/moved", "tree/sub/moved"])
+    func `a directory cannot be moved or copied into itself`(way: String, to: String) throws {
         try folder.makeFolder("tree/sub")
+        try folder.write("text", to: "tree/file")
         for options in [FileTransferOptions(), .replacing] {
-            let error = move("tree", "tree/sub/moved", way, options).failure()
+            let error = transfer("tree", to, way, options).failure()
             #expect(error?.code == .destinationInsideSource)
+            #expect(error?.path == folder[to].path)
+            #expect(folder.names(in: "tree") == ["file", "sub"])
             #expect(folder.names(in: "tree/sub") == [])
         }
     }
 
-    @Test(arguments: ways) func `a move of a missing file fails with its path`(way: String) {
-        let error = move("missing", "moved", way).failure()
+    @Test(arguments: transfers)
+    func `a move or copy of a missing file fails with the paths of source and destination`(way: String) {
+        let error = transfer("missing", "moved", way).failure()
         #expect(error?.code == .notFound)
+        #expect(error?.action == (way == "copy" ? .copying : .moving))
         #expect(error?.path == folder["missing"].path)
+        #expect(error?.otherPath == folder["moved"].path)
         #expect(folder.names() == [])
     }
 
-    @Test(arguments: ways) func `missing directories are created only with createsDirectories`(way: String) throws {
+    @Test(arguments: transfers)
+    func `missing directories are created only with createsDirectories`(way: String) throws {
         try folder.write("text", to: "file")
-        #expect(move("file", "a/b/moved", way).failure()?.code == .folderNotFound)
+        let error = transfer("file", "a/b/moved", way).failure()
+        #expect(error?.code == .folderNotFound)
+        #expect(error?.path == folder["a/b/moved"].path)
+        let options = FileTransferOptions(createsDirectories: true)
+        #expect(transfer("missing", "a/b/moved", way, options).failure()?.code == .notFound)
         #expect(folder.names() == ["file"])
-        _ = try move("file", "a/b/moved", way, .init(createsDirectories: true)).success()
+        _ = try transfer("file", "a/b/moved", way, options).success()
         #expect(folder.text("a/b/moved") == "text")
-        #expect(folder.names() == ["a"])
+        #expect(folder.names() == names(afterMoving: ["a"], by: way, of: "file"))
     }
 
     @Test(arguments: ways) func `a move does not replace a pipe`(way: String) throws {
