@@ -77,30 +77,3 @@ struct AnswerTests {
         #expect(told.message == "Too slow for this test." && told.request?.url == "http://example.com/?b=***")
     }
 }
-
-/// Waits in a test end when the time limit of the test is over.
-@Suite(.timeLimit(.minutes(2)))
-struct AbandonedWaitTests {
-    @Test func `waiting for pending timers returns when enough timers are scheduled`() async {
-        let clock = ManualClock()
-        async let waited: Void = clock.pending(atLeast: 2)
-        let timers = (1...2).map { clock.schedule(after: .seconds($0)) {} }
-        await waited
-        await clock.pending(atLeast: 2)
-        #expect(clock.pendingCount == 2)
-        for timer in timers { timer.cancel() }
-    }
-
-    @Test func `canceling the task ends its waits for timers and events`() async {
-        let clock = ManualClock(), events = EventRecorder<Int>()
-        events.record(1)
-        let waiting = [
-            Task { await clock.pending(atLeast: 1) }, Task { _ = await events.events(atLeast: 2) },
-        ]
-        for task in waiting { task.cancel() }
-        for task in waiting { await task.value }
-        #expect(await events.events(atLeast: 1) == [1])
-        events.forget()
-        #expect(events.count == 0)
-    }
-}

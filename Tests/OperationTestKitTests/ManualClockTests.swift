@@ -105,6 +105,16 @@ struct ManualClockTests {
         #expect(calls.events == ["20", "30"])
     }
 
+    @Test func `waiting for pending timers returns when enough timers are scheduled`() async {
+        let clock = ManualClock()
+        async let waited: Void = clock.pending(atLeast: 2)
+        let timers = (1...2).map { clock.schedule(after: .seconds($0)) {} }
+        await waited
+        await clock.pending(atLeast: 2)
+        #expect(clock.pendingCount == 2)
+        for timer in timers { timer.cancel() }
+    }
+
     @Test func `a clock that several threads advance calls each action once`() async throws {
         let clock = clock, count = 1_000, called = EventRecorder<Int>()
         for number in 0..<count {
