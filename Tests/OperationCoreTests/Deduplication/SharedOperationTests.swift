@@ -85,27 +85,6 @@ struct SharedOperationTests {
         #expect(patient.outcome == .success(1))
     }
 
-    @Test func `canceling the run cancels all of its askers with the same cause`() {
-        let participants = (0..<2).map { _ in flights.operation(for: "a") { runs.make() } }
-        for participant in participants { participant.start() }
-        runs.all[0].cancel(because: .requested("no more"))
-        #expect(participants.allSatisfy { $0.cancellationCause == .requested("no more") && $0.isFinished })
-    }
-
-    @Test func `an asker that starts after the end begins a new run, whatever the outcome was`() {
-        for number in 0..<4 {
-            let participant = flights.operation(for: "a") { runs.make() }
-            participant.start()
-            #expect(runs.all.count == number + 1)
-            switch number {
-            case 0: runs.all[number].finish(withResult: 1)
-            case 1: runs.all[number].finish(withError: .first)
-            default: participant.cancel()
-            }
-            #expect(participant.isFinished)
-        }
-    }
-
     @Test func `a new run begins only after the previous run has wound down`() async {
         let runs = Runs(windsDown: true)
         let first = flights.operation(for: "a") { runs.make() }, second = flights.operation(for: "a") { runs.make() }
@@ -198,24 +177,6 @@ struct SharedOperationTests {
         runs.all[0].finish(withResult: 4)
         await queue.drained()
         #expect(participants.map(\.outcome) == [.success(4), .success(4), .success(4)])
-    }
-
-    @Test func `the last canceled asker ends after the run has wound down, and others end immediately`() async {
-        let runs = Runs(windsDown: true)
-        let participants = (0..<2).map { _ in flights.operation(for: "a") { runs.make() } }
-        for participant in participants { participant.start() }
-        participants[0].cancel()
-        #expect(Look(participants[0]) == .cancelled)
-        participants[1].cancel()
-        #expect(Look(participants[1]) == .windingDown)
-        runs.all[0].finish(withResult: 0)
-        #expect(Look(participants[1]) == .cancelled)
-        let after = flights.operation(for: "a") { runs.make() }
-        after.start()
-        runs.all[1].cancel()
-        #expect(Look(after) == .windingDown)
-        runs.all[1].finish(withResult: 0)
-        #expect(Look(after) == .cancelled)
     }
 
     @Test func `a run that waits for another operation gives up the slot of its asker`() async throws {
@@ -324,6 +285,9 @@ struct SharedOperationTests {
         participants[0].addObserver(isWaiter: true) { _ in participants[1].cancel() }
         runs.all[0].cancel(because: .requested("no more"))
         #expect(participants[1].cancellationCause == .requested)
+        for participant in [participants[0], participants[2]] {
+            #expect(participant.cancellationCause == .requested("no more"))
+        }
         for participant in participants { #expect(Look(participant) == .windingDown) }
         runs.all[0].finish(withResult: 0)
         for participant in participants { #expect(Look(participant) == .cancelled) }

@@ -176,9 +176,9 @@ private struct SharingSchedule {
         if words != expected { return "askers: \(words), expected \(expected)" }
         for (index, participant) in participants.enumerated() {
             let windsDown = lasting[index].map { lines[$0.key].winding.contains($0.run) } ?? false
-            if participant.operation.isFinished != (expected[index] != nil && !windsDown) {
-                return "\(participant.operation.state), ended: \(participant.operation.isFinished)"
-            }
+            let ended = expected[index].map { $0.hasPrefix("cancelled") ? Look.cancelled : .finished }
+            let look = Look(participant.operation), wanted = windsDown ? .windingDown : ended ?? .executing
+            if look != wanted { return "asker \(index): \(look), expected \(wanted)" }
         }
         let runWords = runs.all.map { $0.outcome?.word }
         if runWords != expectedRuns { return "runs: \(runWords), expected \(expectedRuns)" }

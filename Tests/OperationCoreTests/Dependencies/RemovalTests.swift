@@ -22,16 +22,6 @@ struct RemovalTests {
         #expect(Look(downstream) == .executing)
     }
 
-    @Test func `a started operation begins when its last dependency is removed`() async {
-        let upstream = HandDriven(), began = Gate()
-        let downstream = HandDriven(hooks: .init(main: { _ in began.open() }))
-        downstream.addDependency(upstream)
-        downstream.start()
-        downstream.removeDependency(upstream)
-        await began.passage()
-        #expect(downstream.state == .executing)
-    }
-
     @Test func `removeDependency removes all edges to an operation`() throws {
         let upstream = HandDriven(), downstream = HandDriven()
         try downstream.depend(on: upstream, otherwise: .cancel)
@@ -56,18 +46,6 @@ struct RemovalTests {
         #expect(!downstream.isReady)
         #expect(downstream.dependencies == [other])
         UpstreamEnd.succeeds.perform(on: other)
-        #expect(downstream.isReady)
-    }
-
-    @Test func `a removed dependency can be added again`() {
-        let upstream = HandDriven(), downstream = HandDriven()
-        for _ in 0..<50 {
-            downstream.addDependency(upstream)
-            #expect(!downstream.isReady)
-            downstream.removeDependency(upstream)
-        }
-        downstream.addDependency(upstream)
-        UpstreamEnd.succeeds.perform(on: upstream)
         #expect(downstream.isReady)
     }
 

@@ -8,16 +8,6 @@ import Testing
 
 @Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct WaitingTests {
-    @Test func `an operation started before it is ready begins when its dependency ends`() async throws {
-        let upstream = HandDriven(), downstream = HandDriven()
-        try downstream.depend(on: upstream, otherwise: .runAnyway)
-        downstream.start()
-        #expect(downstream.state == .notStarted)
-        UpstreamEnd.succeeds.perform(on: upstream)
-        #expect(await downstream.calls.events(atLeast: 1) == ["main"])
-        #expect(downstream.state == .executing)
-    }
-
     @Test func `an operation does not begin on the thread that ended its dependency`() async throws {
         let upstream = HandDriven(), began = Gate()
         let ranInside = try await TestThread.run {

@@ -28,26 +28,6 @@ struct FreedDependentTests {
     }
 
     @Test(arguments: EdgeKind.allCases)
-    func `L1: a dependent can be freed while its dependency ends`(kind: EdgeKind) async throws {
-        try await expectNoFailures { failures in
-            let team = ThreadTeam(count: 2)
-            for _ in 0..<Rounds.count(ci: 2_000, soak: 100_000) {
-                let upstream = kind.makeUpstream()
-                upstream.operation.start()
-                let census = LiveObjects()
-                let last = autoreleasing {
-                    let downstream = kind.makeDownstream()
-                    census.track(downstream.operation)
-                    downstream.addDependency(upstream)
-                    return LastReference(downstream.operation)
-                }
-                team.run([{ last.drop() }, { upstream.end() }])
-                if census.count != 0 || !upstream.operation.isFinished { failures += 1 }
-            }
-        }
-    }
-
-    @Test(arguments: EdgeKind.allCases)
     func `L2: a dependent canceled in a queue is freed before its dependency ends`(kind: EdgeKind) async throws {
         try await expectNoFailures { failures in
             let queue = OperationQueue()

@@ -5,17 +5,27 @@ import OperationCore
 
 /// A thread-safe counter that also records its highest value.
 final class Tally: Sendable {
-    private let state = Locked((value: 0, peak: 0))
+    private let state = Locked((value: 0, peak: 0, runs: 0))
 
     var value: Int { state.withLock { $0.value } }
     var peak: Int { state.withLock { $0.peak } }
+    /// The number of additions of a positive amount.
+    var runs: Int { state.withLock { $0.runs } }
 
     @discardableResult
     func add(_ amount: Int = 1) -> Int {
         state.withLock { state in
             state.value += amount
             state.peak = max(state.peak, state.value)
+            if amount > 0 { state.runs += 1 }
             return state.value
         }
+    }
+
+    /// Counts one more while the closure runs.
+    func during<Result>(_ body: () -> Result) -> Result {
+        add()
+        defer { add(-1) }
+        return body()
     }
 }

@@ -73,19 +73,16 @@ struct AsyncSourceTests {
     }
 
     @Test func `a map of 10,000 elements never has more operations than its width`() async throws {
-        let counts = Locked((left: 0, most: 0))
+        let present = Tally()
         let group = GroupOperation.map(Numbers.first(10_000), width: 4) { number in
-            counts.withLock { counts in
-                counts.left += 1
-                counts.most = max(counts.most, counts.left)
-            }
+            present.add()
             return ClosureOperation {
-                counts.withLock { $0.left -= 1 }
+                present.add(-1)
                 return number
             }
         }
         #expect(try await group.run() == Array(0..<10_000))
-        #expect(counts.withLock { $0.left == 0 && $0.most <= 4 })
+        #expect(present.value == 0 && present.peak <= 4)
     }
 
     @Test func `a map reads nothing before its start, and then reads ahead only by its width`() async throws {

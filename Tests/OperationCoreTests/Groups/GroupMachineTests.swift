@@ -7,8 +7,6 @@ import Testing
 
 @Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct GroupMachineTests {
-    private typealias Machine = GroupMachine
-
     private func started(
         _ policy: GroupPolicy, children: Int, width: Int? = nil, isFixed: Bool = true
     ) -> (GroupMachine, [GroupMachine.Slot]) {

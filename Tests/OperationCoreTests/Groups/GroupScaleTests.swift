@@ -69,11 +69,11 @@ struct GroupScaleTests {
     func `scenario 26: 1,000 groups with three children each end on a queue of width 1`(form: Form) async throws {
         let (sum, threads, isOver) = try await TestThread.run {
             let queue = QueueManager("wide", width: 1)
-            let registrar = ChildRegistrar()
+            let running = Tally()
             let groups = (0..<1_000).map { number in
                 let isAsync = form == .async || form == .mixed && number % 2 == 0
                 let child: @Sendable (Int) -> ClosureOperation<Int, Never> = { part in
-                    ClosureOperation { registrar.enter { number + part } }
+                    ClosureOperation { running.during { number + part } }
                 }
                 return isAsync
                     ? GroupOperation { group in
@@ -90,7 +90,7 @@ struct GroupScaleTests {
             try queue.add(groups)
             try queue.waitUntilAllFinished()
             let sum = groups.compactMap { $0.outcome?.result }.reduce(0, +)
-            return (sum, WorkerPool.shared.count, registrar.most == 1)
+            return (sum, WorkerPool.shared.count, running.peak == 1)
         }
         #expect(sum == (0..<1_000).reduce(0) { $0 + 3 * $1 + 3 } && threads <= QueueManager.threadLimit)
         #expect(isOver, "several children ran at the same time on a queue of width 1")
@@ -195,21 +195,5 @@ struct GroupScaleTests {
                 "[groupCancelled] The operation was canceled with its group (many). ← [requested] enough true"
             ])
         #expect(left == 0)
-    }
-}
-
-/// Counts the highest number of concurrent calls.
-private final class ChildRegistrar: Sendable {
-    private let state = Locked((now: 0, most: 0))
-
-    var most: Int { state.withLock { $0.most } }
-
-    func enter<Result>(_ body: () -> Result) -> Result {
-        state.withLock { state in
-            state.now += 1
-            state.most = max(state.most, state.now)
-        }
-        defer { state.withLock { $0.now -= 1 } }
-        return body()
     }
 }

@@ -63,31 +63,12 @@ struct GroupScenarioTests {
         #expect(flaw == nil, "seed \(seed)")
     }
 
-    @Test("Scenario 2 (ProcedureKit PR#234): a group is canceled when cancel() returns, and ends after its children")
-    func endsAfterChildren() async {
-        let order = EventRecorder<String>()
-        let children = (0..<3).map { HandDriven("\($0)", windsDown: true) }
-        let group = GroupOperation.all(children)
-        for child in children { child.whenEnded { order.record("child") } }
-        group.whenEnded { order.record("group") }
-        group.start()
-        for child in children { while child.state != .executing { await Task.yield() } }
-        group.cancel()
-        #expect(group.isCancelled && !group.isFinished && group.outcome?.cancellationCause == .requested)
-        for child in children {
-            #expect(!group.isFinished)
-            child.finish(withError: .first)
-        }
-        await group.ended()
-        #expect(order.events == ["child", "child", "child", "group"] && group.outcome?.cancellationCause == .requested)
-    }
-
     @Test("Scenario 3 (ProcedureKit PR#532): the cause of a cancellation is exact, whatever errors the children throw")
     func causeIsExact() async {
-        let began = Arrivals3(3)
+        let began = EventRecorder<Int>()
         let children = (0..<3).map { number in
             TaskOperation<Int, any Error>(windsDownAfterCancellation: true) {
-                began.arrive()
+                began.record(number)
                 let cancelled = Gate()
                 await cancelled.openedByCancellation()
                 throw Flaw.converted("\(number)")
@@ -104,7 +85,7 @@ struct GroupScenarioTests {
         group.failureHandler = { told.record("failure \($0)") }
         group.cancellationHandler = { told.record("\($0)") }
         group.start()
-        await began.all()
+        _ = await began.events(atLeast: 3)
         group.cancel(because: .requested("reason R"))
         await group.ended()
         await group.callbackQueue.drain()
@@ -134,47 +115,6 @@ struct GroupScenarioTests {
         try queue.add(group)
         await group.ended()
         #expect(group.outcome?.result != nil)
-    }
-
-    /// The course of a group.
-    enum Fate: CaseIterable, Sendable { case ended, cancelled, neverRun, failed }
-
-    @Test(
-        "Scenario 14 (ProcedureKit#622): no object is alive after the end or without a start", arguments: Fate.allCases)
-    func nothingAlive(fate: Fate) async throws {
-        let (census, clock) = (LiveObjects(), ManualClock())
-        try await Self.play(fate, census, clock)
-        let left = try await TestThread.run { census.countAtRest() }
-        #expect(left == 0, "\(census.types)")
-        #expect(clock.pendingCount == 0)
-    }
-
-    private static func play(_ fate: Fate, _ census: LiveObjects, _ clock: ManualClock) async throws {
-        let began = Gate()
-        let kept = census.track(HandDriven("kept", hooks: .init(main: { _ in began.open() })))
-        let delayed = census.track(ClosureOperation { 1 })
-        delayed.clock = clock
-        delayed.startDelay = .seconds(3_600)
-        let declared = census.track(GroupOperation(policy: .failFast, width: 1))
-        try declared.add([kept, delayed])
-        let group = census.track(
-            GroupOperation { group in
-                async let other = group.run(census.track(GroupOperation { _ in 1 }))
-                _ = try await group.run(declared)
-                return try await other
-            })
-        if fate == .neverRun { return }
-        group.start()
-        await began.passage()
-        switch fate {
-        case .cancelled: group.cancel()
-        case .failed: kept.finish(withError: .first)
-        default:
-            kept.finish(withResult: 1)
-            while clock.pendingCount == 0 { await Task.yield() }
-            clock.advance(by: .seconds(3_600))
-        }
-        await group.ended()
     }
 
     @Test(arguments: [0, 1, 10, 49])
@@ -228,17 +168,6 @@ struct GroupScenarioTests {
         next.categories = [category]
         #expect(try await next.run() == 1)
     }
-}
-
-/// Waits for a number of arrivals.
-private struct Arrivals3: Sendable {
-    private let recorder = EventRecorder<Bool>()
-    private let count: Int
-
-    init(_ count: Int) { self.count = count }
-
-    func arrive() { recorder.record(true) }
-    func all() async { while recorder.count < count { await Task.yield() } }
 }
 
 extension ManagedOperation {

@@ -87,5 +87,3 @@ struct ClosureOperationTests {
         #expect(Look(operation) == .cancelled)
     }
 }
-
-// Sendable: only one thread uses it.

@@ -45,9 +45,8 @@ struct EndOrderTests {
         #expect(Set(events) == ["handler", "dependent", "foreign", "completion"])
     }
 
-    @Test(arguments: [true, false]) func `handlers of a chain run in order on one serial queue`(isPlain: Bool)
-        async throws
-    {
+    @Test(arguments: StartingWay.allCases)
+    func `handlers of a chain run in order on one serial queue`(way: StartingWay) async throws {
         let queue = DispatchQueue(label: "handlers"), order = EventRecorder<Int>()
         let operations = (0..<20).map { number in ClosureOperation { number } }
         for (upstream, downstream) in zip(operations, operations.dropFirst()) {
@@ -57,15 +56,9 @@ struct EndOrderTests {
             operation.callbackQueue = queue
             operation.successHandler = { order.record($0) }
         }
-        if isPlain {
-            let plain = OperationQueue()
-            for operation in operations.reversed() { plain.addOperation(operation) }
-        } else {
-            for operation in operations.reversed() { operation.start() }
-        }
+        let starter = Starter(way)
+        for operation in operations.reversed() { try starter.start(operation) }
         #expect(await order.events(atLeast: 20) == Array(0..<20))
-        // An operation that is started manually must be kept alive by the caller.
-        withExtendedLifetime(operations) {}
     }
 
     /// Another thread ends the body while this thread is still reporting the cancellation.

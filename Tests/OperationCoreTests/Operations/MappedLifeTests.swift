@@ -83,15 +83,11 @@ struct MappedLifeTests {
 
     @Test func `children of a mapped group count toward the width of its queue`() async throws {
         let queue = QueueManager("narrow", width: 2)
-        let running = EventRecorder<Int>(), now = Locked(0), most = Locked(0)
+        let running = Tally()
         let groups = (0..<3).map { _ in
             let children = (0..<8).map { number in
                 SyncProbe { operation in
-                    let count = now.next()
-                    most.withLock { $0 = max($0, count) }
-                    running.record(number)
-                    for _ in 0..<1000 { sched_yield() }
-                    now.withLock { $0 -= 1 }
+                    running.during { for _ in 0..<1000 { sched_yield() } }
                     operation.finish(withResult: number)
                 }
             }
@@ -99,8 +95,8 @@ struct MappedLifeTests {
         }
         try queue.add(groups)
         await queue.drained()
-        #expect(running.count == 24)
-        #expect(most.withLock { $0 } <= 2)
+        #expect(running.runs == 24)
+        #expect(running.peak <= 2)
     }
 
     @Test func `children of a mapped group do not start while its queue is suspended`() async throws {

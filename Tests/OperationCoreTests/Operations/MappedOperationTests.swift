@@ -37,17 +37,6 @@ struct MappedOperationTests {
         #expect(succeeding.outcome == .success(4))
     }
 
-    @Test func `a mapped operation runs its original and has the same name`() {
-        let original = HandDriven("download")
-        let mapped = original.mapResult { $0 }
-        #expect(mapped.name == "download")
-        mapped.start()
-        #expect(original.state == .executing)
-        #expect(mapped.state == .executing)
-        original.finish(withResult: 1)
-        #expect(Look(mapped) == .finished)
-    }
-
     @Test(arguments: [false, true])
     func `canceling a mapped operation cancels its original with the same cause`(startsOriginal: Bool) {
         let mapped = original.mapResult { $0 }
@@ -71,16 +60,6 @@ struct MappedOperationTests {
         mapped.start()
         original.cancel()
         #expect(mapped.outcome == .success("cancelled requested"))
-    }
-
-    @Test func `suspending and resuming a mapped operation applies to its original`() {
-        let mapped = original.mapResult { $0 }
-        mapped.start()
-        #expect(mapped.suspend())
-        #expect(original.state == .suspended)
-        #expect(mapped.resume())
-        #expect(original.state == .executing)
-        #expect(original.calls.events == ["main", "suspend", "resume"])
     }
 
     @Test func `mapping an operation that has ended converts its outcome immediately`() {

@@ -8,10 +8,16 @@ import Testing
 
 @Suite("Owners that are freed before the operation starts", .timeLimit(.minutes(3)))
 struct OwnerGoneTests {
-    @Test func `starting an operation whose owner is freed cancels it and its body does not run`() {
-        let operation = orphan()
+    @Test(arguments: StartingWay.allCases)
+    func `an operation whose owner is freed is canceled without its body, and the next one runs`(
+        way: StartingWay
+    ) async throws {
+        let starter = Starter(way, width: 1), operation = orphan()
+        let next = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
         #expect(operation.state == .notStarted)
-        operation.start()
+        for operation in [operation, next] { try starter.start(operation) }
+        await next.end()
+        await operation.end()
         #expect(Look(operation) == .cancelled)
         #expect(operation.cancellationCause?.code == .ownerGone)
         #expect(operation.cancellationCause?.message.contains("Screen") == true)
@@ -24,27 +30,6 @@ struct OwnerGoneTests {
         #expect(first.cancellationCause?.code == .ownerGone)
         second.startAndKeepAlive()
         #expect(second.cancellationCause?.code == .ownerGone)
-    }
-
-    @Test func `an OperationQueue cancels an operation whose owner is freed and runs the next one`() async {
-        let queue = OperationQueue()
-        queue.maxConcurrentOperationCount = 1
-        let operation = orphan(), next = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
-        for operation in [operation, next] as [Operation] { queue.addOperation(operation) }
-        await next.end()
-        #expect(operation.cancellationCause?.code == .ownerGone)
-        #expect(operation.isFinished && operation.calls.events.isEmpty)
-    }
-
-    @Test func `a QueueManager cancels an operation whose owner is freed and runs the next one`() async throws {
-        let queue = QueueManager("gone", width: 1)
-        let operation = orphan(), next = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
-        try queue.add(operation)
-        try queue.add(next)
-        await next.end()
-        await operation.end()
-        #expect(operation.cancellationCause?.code == .ownerGone)
-        #expect(operation.calls.events.isEmpty)
     }
 
     @Test func `an operation is canceled if its owner is freed while it waits in a QueueManager`() async throws {
@@ -95,18 +80,15 @@ struct OwnerGoneTests {
         #expect(operation.outcome == .success(1))
     }
 
-    @Test func `an operation with a live owner or a named owner runs for each way of starting it`() async throws {
-        let screen = Screen()
+    @Test(arguments: StartingWay.allCases)
+    func `an operation with a live owner or a named owner runs`(way: StartingWay) async throws {
+        let screen = Screen(), starter = Starter(way)
         for owner in [OperationOwner.object(screen), "gone tests: a name"] {
-            let operations = (0..<3).map { _ in HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })) }
-            for operation in operations { operation.owner = owner }
-            operations[0].start()
-            OperationQueue().addOperation(operations[1])
-            try QueueManager("alive").add(operations[2])
-            for operation in operations {
-                await operation.end()
-                #expect(operation.outcome == .success(1))
-            }
+            let operation = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
+            operation.owner = owner
+            try starter.start(operation)
+            await operation.end()
+            #expect(operation.outcome == .success(1))
         }
     }
 

@@ -6,52 +6,21 @@ import OperationCore
 import OperationTestKit
 import Testing
 
-/// Counts the bodies that run at the same time.
-final class Registrar: Sendable {
-    private struct State {
-        var present = 0
-        var most = 0
-        var runs = 0
-    }
-
-    private let state = Locked(State())
-
-    var most: Int { state.withLock { $0.most } }
-    var runs: Int { state.withLock { $0.runs } }
-    var present: Int { state.withLock { $0.present } }
-
-    func enter() {
-        state.withLock { state in
-            state.present += 1
-            state.runs += 1
-            state.most = max(state.most, state.present)
-        }
-    }
-
-    func leave() { state.withLock { $0.present -= 1 } }
-
-    func during(_ body: () -> Void = {}) {
-        enter()
-        body()
-        leave()
-    }
-}
-
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(3)))
 struct QueueManagerTests {
     @Test(arguments: [1, 2, 3, 8, nil])
     func `every operation runs once and the width is never exceeded`(width: Int?) async throws {
-        let registrar = Registrar(), queue = QueueManager("flat", width: width)
+        let running = Tally(), queue = QueueManager("flat", width: width)
         let operations = (0..<2_000).map { number in
             SyncProbe { operation in
-                registrar.during()
+                running.during {}
                 operation.finish(withResult: number)
             }
         }
         for operation in operations { try queue.add(operation) }
         await queue.drained()
-        #expect(registrar.runs == 2_000)
-        #expect(registrar.most <= width ?? .max)
+        #expect(running.runs == 2_000)
+        #expect(running.peak <= width ?? .max)
         for (number, operation) in operations.enumerated() where operation.outcome != .success(number) {
             Issue.record("\(number): \(String(describing: operation.outcome))")
         }
@@ -189,20 +158,6 @@ struct QueueManagerTests {
         #expect(!ran.isOpen)
     }
 
-    @Test func `handlers are called in dependency order`() async throws {
-        let queue = QueueManager(), callbacks = DispatchQueue(label: "callbacks"), order = EventRecorder<Int>()
-        var last: SyncProbe?
-        for number in 0..<50 {
-            let operation = SyncProbe { $0.finish(withResult: number) }
-            operation.callbackQueue = callbacks
-            operation.successHandler = { order.record($0) }
-            if let last { try operation.depend(on: last, otherwise: .cancel) }
-            last = operation
-            try queue.add(operation)
-        }
-        #expect(await order.events(atLeast: 50) == Array(0..<50))
-    }
-
     @Test func `a start delay takes no slot`() async throws {
         let clock = ManualClock(), queue = QueueManager("delay", width: 1)
         let late = HandDriven(), prompt = HandDriven()
@@ -247,15 +202,26 @@ struct QueueManagerTests {
         #expect(try await TestThread.run { census.countAtRest() } == 0)
     }
 
-    @Test func `operations are released when they end`() async throws {
-        let census = LiveObjects(), queue = QueueManager()
-        for number in 0..<200 {
-            let operation = census.track(SyncProbe { $0.finish(withResult: number) })
-            operation.successHandler = { _ in withExtendedLifetime(operation) {} }
-            operation.callbackQueue = .global()
-            try queue.add(operation)
+    @Test func `a queue is defined once and found by its name`() throws {
+        let name = "names: images"
+        let queue = try QueueManager.define(name, width: 4)
+        #expect(try QueueManager.named(name) === queue)
+        #expect(try QueueManager.named("names: images") === queue)
+        #expect(queue.width == 4)
+        #expect(queue.name == "names: images")
+        #expect(QueueManager.definedNames.contains(name))
+        #expect { try QueueManager.define(name) } throws: { ($0 as? QueueError)?.code == .name }
+        #expect(QueueManager.undefine(name) === queue)
+        #expect(QueueManager.undefine(name) == nil)
+    }
+
+    @Test func `an unknown queue name throws an error that lists the defined names`() throws {
+        try QueueManager.define("names: known")
+        defer { QueueManager.undefine("names: known") }
+        #expect { try QueueManager.named("names: unknown") } throws: { error in
+            guard let error = error as? QueueError else { return false }
+            return error.code == .name && error.message.contains("names: unknown")
+                && error.message.contains("names: known")
         }
-        await queue.drained()
-        #expect(try await TestThread.run { census.countAtRest() } == 0)
     }
 }

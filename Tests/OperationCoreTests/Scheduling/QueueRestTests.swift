@@ -159,18 +159,18 @@ struct QueueRestTests {
 
     @Test func `with many resting and canceled operations, the width holds and all operations end`() async throws {
         let count = Rounds.count(ci: 500, soak: 100_000)
-        let queue = QueueManager("resting", width: 3), registrar = Registrar()
+        let queue = QueueManager("resting", width: 3), running = Tally()
         let alarm = DispatchQueue(label: "alarm", attributes: .concurrent)
         let operations = (0..<count).map { number in
             HandDriven(
                 "\(number)",
                 hooks: .init(main: { operation in
-                    registrar.enter()
+                    running.add()
                     // Left before the slot is released, and entered again after a slot is available.
-                    registrar.leave()
+                    running.add(-1)
                     let end: @Sendable () -> Void = {
                         // A canceled operation releases its slot immediately and is not counted.
-                        if number % 5 != 0 { registrar.during() }
+                        if number % 5 != 0 { running.during {} }
                         operation.finish(withResult: number)
                     }
                     alarm.async { if operation.wake(1, end) { end() } }
@@ -181,7 +181,7 @@ struct QueueRestTests {
         try queue.add(operations)
         await queue.drained()
         #expect(operations.allSatisfy { $0.outcome != nil })
-        #expect(registrar.most <= 3)
+        #expect(running.peak <= 3)
         let last = (0..<6).map { HandDriven("last \($0)") }
         try queue.add(last)
         while last.filter({ $0.state == .executing }).count < 3 { await Task.yield() }

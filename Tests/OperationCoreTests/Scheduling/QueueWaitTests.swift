@@ -10,17 +10,17 @@ import Testing
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct QueueWaitTests {
     /// Adds an operation whose body adds the next one to the same queue and waits for it.
-    private static func nest(_ depth: Int, in queue: QueueManager, _ registrar: Registrar) -> SyncProbe {
+    private static func nest(_ depth: Int, in queue: QueueManager, _ running: Tally) -> SyncProbe {
         SyncProbe("\(depth)") { operation in
-            registrar.enter()
-            defer { registrar.leave() }
+            running.add()
+            defer { running.add(-1) }
             guard depth > 0 else { return operation.finish(withResult: 0) }
-            let next = nest(depth - 1, in: queue, registrar)
+            let next = nest(depth - 1, in: queue, running)
             do {
                 try queue.add(next)
-                registrar.leave()
+                running.add(-1)
                 next.waitUntilFinished()
-                registrar.enter()
+                running.add()
                 operation.finish(withResult: (next.outcome?.result ?? -1_000) + 1)
             } catch {
                 operation.finish(withError: .first)
@@ -29,22 +29,22 @@ struct QueueWaitTests {
     }
 
     @Test func `operations nested 200 deep in each other end on a queue of width 2`() async throws {
-        let queue = QueueManager("deep", width: 2), registrar = Registrar()
-        let first = Self.nest(200, in: queue, registrar)
+        let queue = QueueManager("deep", width: 2), running = Tally()
+        let first = Self.nest(200, in: queue, running)
         try queue.add(first)
         await first.ended()
         #expect(first.outcome == .success(200))
-        #expect(registrar.most <= 2)
+        #expect(running.peak <= 2)
         #expect(WorkerPool.shared.count <= QueueManager.threadLimit)
     }
 
     @Test func `1,000 operations that each wait for their own operation end on a queue of width 2`() async throws {
-        let queue = QueueManager("wide", width: 2), registrar = Registrar()
-        let operations = (0..<1_000).map { _ in Self.nest(1, in: queue, registrar) }
+        let queue = QueueManager("wide", width: 2), running = Tally()
+        let operations = (0..<1_000).map { _ in Self.nest(1, in: queue, running) }
         try queue.add(operations)
         await queue.drained()
         #expect(operations.allSatisfy { $0.outcome == .success(1) })
-        #expect(registrar.most <= 2)
+        #expect(running.peak <= 2)
         #expect(WorkerPool.shared.count <= QueueManager.threadLimit)
     }
 
@@ -78,19 +78,19 @@ struct QueueWaitTests {
     }
 
     @Test func `bodies that block in other ways get additional threads up to the width`() async throws {
-        let queue = QueueManager("blocked", width: 20), release = Gate(), registrar = Registrar()
+        let queue = QueueManager("blocked", width: 20), release = Gate(), running = Tally()
         for _ in 0..<30 {
             try queue.add {
-                registrar.enter()
+                running.add()
                 release.wait()
-                registrar.leave()
+                running.add(-1)
             }
         }
-        while registrar.present < 20 { await Task.yield() }
+        while running.value < 20 { await Task.yield() }
         release.open()
         await queue.drained()
-        #expect(registrar.most == 20)
-        #expect(registrar.runs == 30)
+        #expect(running.peak == 20)
+        #expect(running.runs == 30)
     }
 
     @Test func `a body can block on an operation of another queue`() async throws {

@@ -52,6 +52,29 @@ struct CategoryModelTests {
         if Rounds.isSoak { print("soak: categories against the model: \(steps) steps") }
     }
 
+    private typealias Demand = CategoryMachine<String, Int>.Demand
+
+    @Test func `repeated requests, a second leave and an empty request are handled`() {
+        var machine = CategoryMachine<String, Int>()
+        let first = [1, 1, 2, 2].map { machine.ask($0, for: [Demand("a", limit: 1)]) }
+        #expect(first == [true, true, false, false])
+        let left = [machine.leave(1), machine.leave(1)]
+        #expect(left == [[2], []])
+        let (isEmptyHeld, afterwards) = (machine.ask(9, for: []), machine.leave(9))
+        #expect(isEmptyHeld && afterwards == [])
+        let belowOne = [3, 4].map { machine.ask($0, for: [Demand("z", limit: -5)]) }
+        #expect(belowOne == [true, false])
+    }
+
+    @Test func `100,000 waiters in one line are served in order`() {
+        var machine = CategoryMachine<String, Int>()
+        for party in 0...100_000 { _ = machine.ask(party, for: [Demand("a", limit: 1)]) }
+        // Removes from the middle, in the worst order for an array.
+        let removed = (50_001...100_000).flatMap { machine.leave($0) }
+        let served = (0...50_000).flatMap { machine.leave($0) }
+        #expect(removed == [] && served == Array(1...50_000) && machine.isEmpty)
+    }
+
     private func schedule(seed: UInt64) -> String? {
         var random = SeededGenerator(seed: seed)
         let limits = (0..<5).map { _ in Int.random(in: 1...3, using: &random) }

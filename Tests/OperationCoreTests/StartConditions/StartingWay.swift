@@ -13,10 +13,15 @@ enum StartingWay: String, CaseIterable, Sendable {
 final class Starter: Sendable {
     let way: StartingWay
     private let queue = OperationQueue()
-    private let manager = QueueManager("starter")
+    private let manager: QueueManager
     private let started = Locked<[ManagedOperation]>([])
 
-    init(_ way: StartingWay) { self.way = way }
+    convenience init(_ way: StartingWay) { self.init(way, width: nil) }
+
+    init(_ way: StartingWay, width: Int?) {
+        (self.way, manager) = (way, QueueManager("starter", width: width))
+        if let width { queue.maxConcurrentOperationCount = width }
+    }
 
     func start(_ operation: ManagedOperation) throws {
         started.withLock { $0.append(operation) }
