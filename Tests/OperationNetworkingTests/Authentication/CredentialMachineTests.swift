@@ -1,7 +1,5 @@
 // Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
-
-import OperationCore
 import OperationNetworking
 import Testing
 
@@ -61,37 +59,6 @@ struct CredentialMachineTests {
                 #expect(got == wanted[state.name]?[index], "\(event.name), \(state.name)")
             }
         }
-    }
-
-    @Test func `a failure is remembered for its credential and forgotten with the next credential`() {
-        let play = Play.failed(mayPass: false)
-        #expect(play.pass(.seconds(1_000_000)) == "")
-        #expect(play.want() == "fail failed")
-        #expect(play.set("D") == "")
-        #expect(play.want() == "give D 2")
-    }
-
-    @Test func `a temporary failure is remembered for a while, and then another refresh may begin`() {
-        let play = Play.failed(mayPass: true)
-        _ = play.pass(.milliseconds(9_999))
-        #expect(play.want() == "fail failed")
-        _ = play.pass(.milliseconds(1))
-        #expect(play.want() == "wait 3, refresh 2 of A")
-        #expect(play.refreshed(2, "B") == "taken, release [3]")
-        #expect(play.want() == "give B 2")
-    }
-
-    @Test func `no more refreshes begin than the window allows`() {
-        let play = Play.valid()
-        for number in 1...5 {
-            #expect(play.reject(number) == "wait \(number), refresh \(number) of \(number == 1 ? "A" : "B")")
-            _ = play.refreshed(number, "B")
-            _ = play.pass(.seconds(1))
-        }
-        #expect(play.reject(6) == "fail tooMany")
-        #expect(play.want() == "give B 6")
-        _ = play.pass(.seconds(25))
-        #expect(play.reject(6) == "wait 6, refresh 6 of B")
     }
 
     @Test func `waiting operations are released in order at the configured pace, and withdrawn ones are skipped`() {

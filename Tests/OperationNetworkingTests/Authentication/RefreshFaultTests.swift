@@ -33,20 +33,6 @@ struct RefreshFaultTests {
         return Set(operations.map { $0.outcome?.error?.code })
     }
 
-    @Test
-    func `fifty requests that are rejected in parallel cause one refresh and fifty successful replays`() async throws {
-        let bench = try TokenBench(), tokens = Gate()
-        bench.server.route("GET", "/token") { _ in .text("new").after(tokens) }
-        let authenticator = authenticator(bench)
-        let operations = bench.operations(50, authenticator)
-        for operation in operations { operation.start() }
-        await until { authenticator.postponedCount == 50 }
-        tokens.open()
-        #expect(await codes(operations) == [nil])
-        #expect(bench.asked.events.count == 1)
-        #expect(bench.server.requests.count { $0["Authorization"] == "Bearer new" } == 50)
-    }
-
     @Test func `a failed refresh fails all waiting operations, and another one may begin after a pause`() async throws {
         for answer in [LoopbackAnswer.status(500), .reset] {
             let bench = try TokenBench()

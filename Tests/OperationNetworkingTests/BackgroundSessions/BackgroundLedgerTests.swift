@@ -21,16 +21,6 @@ final class BackgroundLedgerTests {
         .init(method: "GET", url: try #require(URL(string: "https://example.com/\(path)")), headers: [:])
     }
 
-    @Test func `a transfer of this run is delivered to its task with its file`() {
-        ledger.begin(1, "task")
-        let file = Self.file()
-        ledger.save(1, .success(file))
-        guard case .conclude("task", let ending) = ledger.end(1, .init(), "answer")
-        else { return unmet("The task was not notified.") }
-        #expect(ending.file === file && ending.failure == nil && !ending.isContinued)
-        #expect(ledger.transfer(1) == nil)
-    }
-
     @Test func `a task number that the system reuses has no data of the earlier transfer`() {
         _ = ledger.receive(1, Data("old".utf8))
         ledger.begin(1, "task")
@@ -100,35 +90,6 @@ final class BackgroundLedgerTests {
         #expect(second.orphans.isEmpty && second.removed == 0)
     }
 
-    @Test func `a list contains the running transfers for which no task waits`() {
-        ledger.begin(1, "task")
-        ledger.beginListing()
-        _ = ledger.end(3, .init(), "ended while the system was asked")
-        #expect(ledger.list([1, 2, 3]) == [2])
-    }
-
-    @Test func `a task takes over a listed transfer once, and receives its end and its file`() {
-        _ = ledger.setRule("rule")
-        let file = Self.file()
-        ledger.save(2, .success(file))
-        #expect(ledger.adopt(2, "not in a list") == false)
-        ledger.beginListing()
-        #expect(ledger.list([2]) == [2])
-        #expect(ledger.adopt(2, "task") == true)
-        #expect(ledger.adopt(2, "other") == false)
-        guard case .conclude("task", let ending) = ledger.end(2, .init(), "answer")
-        else { return unmet("The task was not notified.") }
-        #expect(ending.file === file)
-    }
-
-    @Test func `a transfer that has ended is not taken over`() {
-        ledger.beginListing()
-        _ = ledger.list([2])
-        _ = ledger.end(2, .init(), "answer")
-        #expect(ledger.adopt(2, "task") == false)
-        #expect(ledger.setRule("rule").orphans.map(\.0) == ["answer"])
-    }
-
     @Test func `resume data is kept for the same request, and is used once`() throws {
         ledger.begin(1, "task", try Self.key("a"))
         _ = ledger.end(1, .init(failure: Self.lost, resumeData: Data([1])), "answer")
@@ -146,12 +107,6 @@ final class BackgroundLedgerTests {
         for number in 1...Ledger.mostResumable {
             #expect(ledger.takeResumeData(for: try Self.key("\(number)")) != nil)
         }
-    }
-
-    @Test func `a task that continues an earlier one keeps resume data for its own request`() throws {
-        ledger.begin(1, "task", try Self.key("a"), isContinuing: true)
-        _ = ledger.end(1, .init(failure: Self.lost, resumeData: Data([2]), key: nil), "answer")
-        #expect(ledger.takeResumeData(for: try Self.key("a")) == Data([2]))
     }
 
     @Test(arguments: [false, true], [false, true])
@@ -350,6 +305,7 @@ final class BackgroundLedgerTests {
                 guard let transfer = running.subtracting(adopted).min() else { return }
                 if !ledger.adopt(transfer, "\(transfer)") { faults.append("a running transfer cannot be attached") }
                 if ledger.adopt(transfer, "other") { faults.append("attached twice") }
+                if ledger.adopt(9_999, "unlisted") { faults.append("attached without being listed") }
                 adopted.insert(transfer)
             }
         }

@@ -2,7 +2,6 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import OperationCore
 import OperationNetworking
 import OperationTestKit
 import Testing
@@ -89,14 +88,15 @@ struct OfflineHandlerTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test func `all operations of a base get its offline handler`() async throws {
+    @Test func `all operations of a base get its offline policy and handler`() async throws {
         let bench = try OfflineBench(), lines = EventRecorder<String>()
         var base = NetworkBase(bench.bench.server.url("/"))
         base.session = bench.bench.session
         base.callbackQueue = bench.bench.callbacks
-        base.offline = bench.policy()
+        base.offline = bench.policy { $0.mostWaits = 7 }
         base.offlineHandler = { lines.record("waits") }
         let operation: EndpointOperation<NoContent> = base.get("")
+        #expect(operation.offline?.mostWaits == 7)
         operation.start()
         await bench.waits(operation)
         await until { lines.count == 1 }

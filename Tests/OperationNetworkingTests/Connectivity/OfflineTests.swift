@@ -2,7 +2,6 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import OperationCore
 import OperationNetworking
 import OperationTestKit
 import Testing
@@ -226,17 +225,6 @@ struct OfflineTests {
         }
         #expect(operations.count == 20 && bench.bench.server.counts.heads == 40)
         #expect(bench.offlineWaiting.waitingCount == 0 && bench.clock.pendingCount == 0)
-    }
-
-    @Test func `all operations of a base get its offline policy`() async throws {
-        var base = NetworkBase(bench.bench.server.url("/"))
-        base.session = bench.bench.session
-        base.offline = bench.policy { $0.mostWaits = 7 }
-        let operation: EndpointOperation<NoContent> = base.get("")
-        #expect(operation.offline?.mostWaits == 7)
-        operation.start()
-        await bench.waits(operation)
-        operation.cancel()
     }
 }
 

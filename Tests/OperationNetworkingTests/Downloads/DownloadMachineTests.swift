@@ -66,17 +66,6 @@ struct DownloadMachineTests {
         }
     }
 
-    @Test func `a matching 206 response is appended to the end`() throws {
-        var (machine, _) = asking(part)
-        let action = machine.receive(
-            try head(206, ["Content-Range": "bytes 40-99/100", "Content-Length": "60", "ETag": "\"a\""]))
-        guard case .resume(from: 40, let metadata) = action else { return unmet("\(action)") }
-        #expect(metadata.total == 100)
-        #expect(machine.receive(count: 59) == .success(59))
-        #expect(machine.receive(count: 1) == .success(1))
-        #expect(machine.end(nil) == .finish(length: 100, isLengthKnown: true))
-    }
-
     @Test(
         arguments: [
             ["Content-Range": "bytes 0-99/100", "ETag": "\"a\""],
@@ -169,16 +158,6 @@ struct DownloadMachineTests {
         }
     }
 
-    @Test func `a complete response instead of the rest starts again`() throws {
-        var (machine, _) = asking(part)
-        let action = machine.receive(try head(200, ["Content-Length": "7", "ETag": "\"b\""]))
-        guard case .begin(let metadata) = action else { return unmet("\(action)") }
-        #expect(metadata.validator == .entityTag("\"b\""))
-        #expect(metadata.total == 7)
-        #expect(machine.receive(count: 7) == .success(7))
-        #expect(machine.end(nil) == .finish(length: 7, isLengthKnown: true))
-    }
-
     @Test(arguments: [204, 205, 301, 304, 401, 404, 500, 503])
     func `other statuses leave the partial file unchanged`(status: Int) throws {
         var (machine, _) = asking(part)
@@ -195,16 +174,6 @@ struct DownloadMachineTests {
         }
         #expect(error.code == .invalidResponse)
         #expect(machine.end(nil) == .discard(error))
-    }
-
-    @Test func `a rest that arrives in several pieces is requested piece by piece`() throws {
-        var (machine, _) = asking(part)
-        _ = machine.receive(try head(206, ["Content-Range": "bytes 40-59/100", "ETag": "\"a\""]))
-        #expect(machine.receive(count: 20) == .success(20))
-        #expect(machine.end(nil) == .askForRest)
-        var more = part
-        more.length = 60
-        #expect(machine.ask(havingPart: more) == .rest(from: 60, .entityTag("\"a\"")))
     }
 
     @Test func `bytes beyond the end are an error`() throws {

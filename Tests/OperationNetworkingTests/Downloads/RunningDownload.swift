@@ -1,7 +1,5 @@
 // Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
-
-import OperationCore
 import OperationNetworking
 import OperationTestKit
 

@@ -3,7 +3,6 @@
 
 #if OPERATIONKIT_LIBCURL
     import Foundation
-    import OperationCore
     import OperationNetworking
     import OperationTestKit
     import Testing
@@ -142,25 +141,6 @@
             #expect(await probe.ended().error?.isUnsent == false)
         }
 
-        @Test
-        func `an exchange suspended before its start or between two requests resumes where it stopped`() async throws {
-            let (arrived, go) = (Gate(), Gate())
-            server.route("/a") { _ in
-                LoopbackAnswer.redirect(to: "/b").preceded(by: .call { arrived.open() }, .stall(until: go))
-            }
-            server.route("/b") { _ in .text("b") }
-            let probe = TransferRecorder()
-            let task = session().makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
-            task.suspend()
-            task.resume()
-            await arrived.passage()
-            task.suspend()
-            go.open()
-            task.resume()
-            let seen = await probe.ended()
-            #expect(seen.text == "b" && seen.isOrderly)
-        }
-
         @Test func `a decision made while an exchange is suspended takes effect on resume`() async throws {
             let (asked, decide) = (Gate(), Gate())
             server.route("/a") { _ in .redirect(to: "/b") }
@@ -183,20 +163,6 @@
             task.resume()
             let seen = await probe.ended()
             #expect(seen.status == 302 && seen.isOrderly && seen.error == nil)
-        }
-
-        @Test
-        func `a task canceled before it was resumed ends once and sends nothing`()
-            async throws
-        {
-            let probe = TransferRecorder()
-            let task = session().makeTask(with: try NetworkRequest(url: server.url()), receiver: probe)
-            task.cancel()
-            task.cancel()
-            task.resume()
-            let seen = await probe.ended()
-            #expect(seen.error?.code == .cancelled && seen.isOrderly)
-            #expect(server.requests.isEmpty)
         }
 
         @Test func `exchanges canceled at random moments of redirects, challenges and caching end exactly once`()

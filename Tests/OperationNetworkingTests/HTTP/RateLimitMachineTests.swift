@@ -1,7 +1,5 @@
 // Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
-
-import OperationCore
 import OperationNetworking
 import OperationTestKit
 import Testing
@@ -109,12 +107,13 @@ struct RateLimitMachineTests {
         var machine = RateLimitMachine<UInt64>(
             bucket: TokenBucket(rate, per: .seconds(1), burst: burst, now: moment(0)))
         var (now, number) = (0, UInt64(0))
-        var (waiting, sent): ([UInt64], [Int]) = ([], [])
+        // Requests that are ahead precede the others.
+        var (waiting, sent): ([(number: UInt64, isAhead: Bool)], [Int]) = ([], [])
         for _ in 0..<2_000 {
             switch Int.random(in: 0..<4, using: &random) {
             case 0: now += Int.random(in: 0...40, using: &random)
             case 1 where !waiting.isEmpty:
-                let number = waiting.remove(at: Int.random(in: 0..<waiting.count, using: &random))
+                let number = waiting.remove(at: Int.random(in: 0..<waiting.count, using: &random)).number
                 let left = machine.leave(number)
                 #expect(left == number)
             default:
@@ -123,12 +122,14 @@ struct RateLimitMachineTests {
                     #expect(waiting.isEmpty)
                     sent.append(now)
                 } else {
-                    _ = machine.wait(number, number, isAhead: false, now: moment(now))
-                    waiting.append(number)
+                    let isAhead = random.chance(1, in: 8)
+                    _ = machine.wait(number, number, isAhead: isAhead, now: moment(now))
+                    let position = isAhead ? waiting.prefix { $0.isAhead }.count : waiting.count
+                    waiting.insert((number, isAhead), at: position)
                 }
             }
             let granted = machine.grant(now: moment(now))
-            #expect(granted == Array(waiting.prefix(granted.count)))
+            #expect(granted == waiting.prefix(granted.count).map(\.number))
             waiting.removeFirst(granted.count)
             sent += granted.map { _ in now }
             #expect(machine.waitingCount == waiting.count)
@@ -140,15 +141,5 @@ struct RateLimitMachineTests {
                 #expect((last - first + 1 - burst) * 1_000 <= rate * (sent[last] - sent[first]))
             }
         }
-    }
-
-    @Test func `requests that leave the line are skipped when tokens are granted`() {
-        var machine = RateLimitMachine<Int>(bucket: TokenBucket(1, per: .seconds(1), burst: 1, now: moment(0)))
-        _ = machine.take(now: moment(0))
-        for number in 1...1_000 { _ = machine.wait(number, UInt64(number), isAhead: number % 10 == 0, now: moment(0)) }
-        for number in 1...1_000 where number % 4 != 0 { _ = machine.leave(UInt64(number)) }
-        let granted = machine.grant(now: moment(0)) + (1...1_000).flatMap { machine.grant(now: moment($0 * 1_000)) }
-        let left = (1...1_000).filter { $0 % 4 == 0 }
-        #expect(granted == left.filter { $0 % 10 == 0 } + left.filter { $0 % 10 != 0 })
     }
 }

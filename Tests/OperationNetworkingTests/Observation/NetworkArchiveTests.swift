@@ -9,8 +9,6 @@ import Testing
 
 @Suite("Network archives (HAR)", .timeLimit(.minutes(3)))
 struct NetworkArchiveTests {
-    private struct Problem: Error {}
-
     /// A part of an archive, accessed by name as by a reader that does not know the types of the library.
     private struct Part {
         let value: Any

@@ -2,7 +2,6 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import OperationCore
 import OperationExporters
 import OperationNetworking
 import OperationTestKit
@@ -16,24 +15,6 @@ struct ObservedAnswersTests {
         let operation = DownloadTo(folder.url, bench, "/file") { file, _ in try Data(contentsOf: file).count }
         operation.addNetworkObserver(log)
         return operation
-    }
-
-    @Test func `the headers of a download are reported on arrival, not with the complete file`() async throws {
-        let bench = try OperationBench(), folder = try TemporaryFolder(), log = EventLog(), gate = Gate()
-        bench.server.route("GET", "/file") { _ in
-            LoopbackAnswer.raw("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf")
-                .followed(by: .stall(until: gate), .send(Array("half".utf8)))
-        }
-        let operation = download(bench, folder, log)
-        operation.start()
-        await until { log.kinds.contains(.responded) }
-        #expect(operation.outcome == nil && log.events.events.last?.head?.status == 200)
-        gate.open()
-        await log.checkEnd()
-        #expect(log.kinds.count { $0 == .responded } == 1)
-        #expect(operation.outcome?.result == 8)
-        let end = log.events.events.first { $0.kind == .hopEnded }
-        #expect(end?.head?.status == 200 && end?.metrics?.ended != nil)
     }
 
     @Test func `a download that fails in its body has reported its headers`() async throws {

@@ -3,7 +3,6 @@
 
 #if OPERATIONKIT_LIBCURL
     import Foundation
-    import OperationCore
     import OperationNetworking
     import OperationTestKit
     import Testing
@@ -167,9 +166,130 @@
             }
         }
 
+        @Test func `a large body arrives completely in parts of limited size`() async throws {
+            let count = 32 << 20
+            server.route("/big") { _ in .repeating(TestPattern.block, count: count) }
+            let largest = Locked(0)
+            let receiver = RecordingReceiver { event, _ in
+                if case .bytes(let count) = event { largest.withLock { $0 = max($0, count) } }
+            }
+            session.makeTask(with: try NetworkRequest(url: server.url("/big")), receiver: receiver).resume()
+            let record = await receiver.end()
+            #expect(record.isSuccess && record.bodyCount == count && record.isPattern && record.faults.isEmpty)
+            #expect(largest.withLock { $0 } <= 64 << 10)
+        }
+
+        @Test func `metrics report the connection and the phases`() async throws {
+            server.route("/m") { _ in .text("Hello") }
+            let first = try #require(try await session.run(server.url("/m")).metrics.first)
+            #expect(!first.isConnectionReused && first.connected != nil && first.version == .http1_1)
+            #expect(first.remoteAddress == "127.0.0.1:\(server.port)" && first.bodyBytesReceived == 5)
+            #expect(first.headerBytesReceived > 20)
+            let moments = [first.slotGranted, first.connected, first.requestBegan, first.firstByte, first.ended]
+            #expect(moments.compactMap { $0 } == moments.compactMap { $0 }.sorted() && !moments.contains(nil))
+            let second = try #require(try await session.run(server.url("/m")).metrics.first)
+            #expect(second.isConnectionReused && second.connected == nil && server.counts.connections == 1)
+        }
+
         @Test func `the libcurl version is available`() {
             #expect(CurlSession.problem == nil)
             #expect(CurlSession.libraryVersion?.isEmpty == false)
+        }
+
+        @Test(arguments: [
+            "http://anna:s3cret@127.0.0.1:99999", "http://anna:s3 cret@127.0.0.1:1", "odd://anna:s3cret@127.0.0.1:1",
+            "http://anna:s3cret@[::1:1", "http://anna:s3cret@127.0.0.1:1",
+        ])
+        func `no error contains the password of a proxy, even if its URL is malformed`(_ url: String) async throws {
+            let server = try LoopbackServer()
+            let session = CurlSession.direct { $0.proxy = .url(url) }
+            let error = try #require(try await session.run(server.url("/")).error)
+            #expect(!"\(error)".contains("s3"), "\(error)")
+            session.close()
+        }
+
+        /// Returns the local socket of a connection to the port.
+        private static func socket(connectedTo port: Int) -> Int32? {
+            (Int32(3)..<4096).first { descriptor in
+                var address = sockaddr_in()
+                var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+                let result = withUnsafeMutablePointer(to: &address) { pointer in
+                    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(descriptor, $0, &length) }
+                }
+                return result == 0 && address.sin_family == AF_INET && Int(UInt16(bigEndian: address.sin_port)) == port
+            }
+        }
+
+        private static func option(_ level: Int32, _ name: Int32, of socket: Int32) -> Int32 {
+            var value: Int32 = -1
+            var length = socklen_t(MemoryLayout<Int32>.size)
+            getsockopt(socket, level, name, &value, &length)
+            return value
+        }
+
+        @Test(arguments: SessionKind.allCases)
+        func `connections use TCP keepalive to detect a server that disappeared`(kind: SessionKind)
+            async throws
+        {
+            let bench = try Bench(kind)
+            defer { bench.closeSession() }
+            bench.server.route("GET", "/") { _ in
+                LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("01234"), .stallForever)
+            }
+            let stream = try await bench.session.stream(NetworkRequest(url: bench.server.url("/")))
+            let socket = try #require(Self.socket(connectedTo: Int(bench.server.port)))
+            #expect(Self.option(SOL_SOCKET, SO_KEEPALIVE, of: socket) == 1)
+            #expect(Self.option(Int32(IPPROTO_TCP), TCP_KEEPIDLE, of: socket) == 60)
+            #expect(Self.option(Int32(IPPROTO_TCP), TCP_KEEPINTVL, of: socket) == 15)
+            withExtendedLifetime(stream) {}
+        }
+
+        /// Creates two servers at the same port, one for each kind of address.
+        private func makePair(
+            _ change: (inout LoopbackServer.Options) -> Void
+        ) throws -> (six: LoopbackServer, four: LoopbackServer) {
+            var problem: (any Error)?
+            for _ in 0..<20 {
+                var options = LoopbackServer.Options()
+                options.addresses = [.ipv6]
+                change(&options)
+                let six = try LoopbackServer(options)
+                options = LoopbackServer.Options()
+                options.addresses = [.ipv4(port: six.port)]
+                do { return (six, try LoopbackServer(options)) } catch { problem = error }
+            }
+            throw try #require(problem)
+        }
+
+        @Test func `if one address of a host does not respond, another one is used`() async throws {
+            let (deaf, server) = try makePair {
+                $0.accepts = false
+                $0.backlog = 0
+            }
+            server.route("/") { .text($0["Host"] ?? "") }
+            // These requests fill the backlog, so later connections receive no reply at all.
+            let session = CurlSession.direct { $0.maximumConnectionsPerHost = 20 }
+            let endless = TransferOptions(timeouts: .none)
+            for _ in 0..<8 {
+                let request = try NetworkRequest(url: deaf.url(), options: endless)
+                session.makeTask(with: request, receiver: TransferRecorder()).resume()
+            }
+            let url = try #require(URL(string: "http://localhost:\(server.port)/"))
+            let record = try await session.run(url)
+            #expect(record.text == "localhost:\(server.port)", "\(String(describing: record.error))")
+            #expect(record.metrics.first?.remoteAddress == "127.0.0.1:\(server.port)")
+            session.close()
+            await deaf.stopped()
+            await server.stopped()
+        }
+
+        @Test func `if one address of a host refuses, another one is used`() async throws {
+            let (six, server) = try makePair { _ in }
+            await six.stopped()
+            server.route("/") { _ in .text("hello") }
+            let url = try #require(URL(string: "http://localhost:\(server.port)/"))
+            #expect(try await CurlSession.direct().run(url).text == "hello")
+            await server.stopped()
         }
     }
 

@@ -24,7 +24,8 @@ extension ConformanceCase {
 
     static var rightResponses: [ConformanceCase] {
         [
-            right("a body with Content-Length arrives completely", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello") {
+            right("a body with Content-Length arrives completely", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+            {
                 #expect($0.head?.expectedLength == 5)
             },
             right(

@@ -3,6 +3,7 @@
 
 import Foundation
 import OperationNetworking
+import OperationTestKit
 import Testing
 
 @Suite(.timeLimit(.minutes(3)))
@@ -76,5 +77,86 @@ struct CacheRulesTests {
         let found = try CacheRules.invalidated(
             by: CacheSamples.head(status, headers), method: method, at: WebAddress("https://h.com/a"))
         #expect(Set(found.map(\.resource)) == Set(forgotten))
+    }
+
+    @Test(
+        arguments: [
+            ("max-age=10", 10), ("MAX-AGE=10", 10), ("max-age=\"10\"", 10), (" max-age = 10 ", 10),
+            ("public, max-age=10", 10),
+            ("max-age=10, max-age=5", 5), ("max-age=5, max-age=10", 5), ("max-age=-1", 0), ("max-age=1.5", 0),
+            ("max-age=", 0),
+            ("max-age", 0), ("max-age=x, max-age=7", 0), ("max-age=99999999999999999999", 2_147_483_647),
+            ("max-age=007", 7),
+            ("private=\"a, max-age=1\", max-age=10", 10), ("s-maxage=10", nil), ("", nil), ("x\"max-age=1", nil),
+            (",,max-age=3,,", 3),
+        ] as [(String, Int?)])
+    func `an ambiguous max-age is read as the stricter value`(field: String, seconds: Int?) {
+        #expect(CacheControl([field]).seconds("max-age") == seconds)
+    }
+
+    @Test func `directives of several headers are combined, and Cache-Control overrides Pragma`() {
+        let control = CacheControl(["no-cache=\"Set-Cookie\"", "No-Store", "max-stale"])
+        #expect(control.has("no-cache") && control.has("no-store") && !control.has("private"))
+        #expect(control.maximumStaleness == 2_147_483_647)
+        #expect(CacheControl(["max-stale=5"]).maximumStaleness == 5)
+        #expect(CacheControl(["max-age=5"]).maximumStaleness == nil)
+        #expect(CacheControl(HeaderFields([.init("Pragma", "No-Cache")])).has("no-cache"))
+        #expect(!CacheControl(["Pragma": "no-cache", "Cache-Control": "max-age=1"] as HeaderFields).has("no-cache"))
+    }
+
+    @Test func `arbitrary text never crashes the parser`() {
+        let pieces = ["max-age", "=", ",", "\"", "\\", "1", " ", "no-store", "é", "-"]
+        var generator = SeededGenerator(seed: 9111)
+        for _ in 0..<20_000 {
+            let count = Int.random(in: 0...10, using: &generator)
+            let text = (0..<count).compactMap { _ in pieces.randomElement(using: &generator) }.joined()
+            #expect(CacheControl([text]).seconds("max-age") ?? 0 >= 0)
+        }
+    }
+
+    private func freshness(_ headers: HeaderFields, status: Int = 200, delay: Double = 0, after: Double = 0) throws
+        -> CacheFreshness
+    {
+        CacheFreshness(try CacheSamples.response(status, headers, delay: delay), now: CacheSamples.now + after)
+    }
+
+    @Test func `the lifetime is max-age, else Expires minus Date, else a tenth of the time since Last-Modified`()
+        throws
+    {
+        let date = CacheSamples.date
+        #expect(try freshness(["Cache-Control": "max-age=60", "Expires": date(900)]).lifetime == 60)
+        #expect(try freshness(["Date": date(-10), "Expires": date(50)]).lifetime == 60)
+        #expect(try freshness(["Expires": date(50)]).lifetime == 50)
+        #expect(try freshness(["Expires": "0", "Last-Modified": date(-1000)]).lifetime == 0)
+        #expect(try freshness(["Expires": date(-50)]).lifetime == 0)
+        #expect(try freshness(["Last-Modified": date(-1000)]).lifetime == 100)
+        #expect(try freshness(["Last-Modified": date(-1e9)]).lifetime == 7 * 86_400)
+        #expect(try freshness(["Last-Modified": date(1000)]).lifetime == 0)
+        #expect(try freshness(["Last-Modified": date(-1000)], status: 500).lifetime == 0)
+        #expect(try freshness(["Last-Modified": date(-1000), "Cache-Control": "public"], status: 500).lifetime == 100)
+        #expect(try freshness([:]).lifetime == 0)
+        #expect(try freshness(["Cache-Control": "s-maxage=60"]).lifetime == 0)
+    }
+
+    @Test func `the age includes Date or Age, the transfer time and the time in the cache`() throws {
+        let date = CacheSamples.date
+        #expect(try freshness(["Date": date(0)]).age == 0)
+        #expect(try freshness(["Date": date(-30)]).age == 30)
+        #expect(try freshness(["Date": date(30)]).age == 0)
+        #expect(try freshness(["Date": date(0), "Age": "20"], delay: 5).age == 25)
+        #expect(try freshness(["Date": date(-30), "Age": "20"], delay: 5).age == 30)
+        #expect(try freshness(["Date": date(-30), "Age": "x"], after: 7).age == 37)
+        #expect(try freshness(["Age": "-5"], after: 7).age == 7)
+        #expect(try freshness(["Age": "99999999999999999999"]).age == 2_147_483_647)
+        #expect(try freshness([:], after: 1e18).age == 2_147_483_647)
+    }
+
+    @Test func `a response is fresh until its lifetime ends, and stale if the clock was set back`() throws {
+        let headers: HeaderFields = ["Cache-Control": "max-age=60", "Date": CacheSamples.date(0)]
+        #expect(try freshness(headers, after: 59).isFresh)
+        #expect(try !freshness(headers, after: 60).isFresh)
+        #expect(try freshness(headers, after: 75).staleness == 15)
+        #expect(try freshness(headers, after: -30).isFresh)
+        #expect(try !freshness(headers, after: -3600).isFresh)
     }
 }

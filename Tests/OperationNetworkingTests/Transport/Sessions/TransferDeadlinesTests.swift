@@ -2,6 +2,7 @@
 // See LICENSE in the repository's root.
 
 import OperationNetworking
+import OperationTestKit
 import Testing
 
 @Suite(.timeLimit(.minutes(3)))
@@ -220,5 +221,60 @@ struct TransferDeadlinesTests {
         limits.connected(at: 1003)
         #expect(limits.connectAllowance(at: 1003) == nil)
         #expect(TransferDeadlines(.none, now: 0).connectAllowance(at: 5) == nil)
+    }
+
+    @Test func `idle time counts from the first check without work`() {
+        var watch = IdleWatch(lifetime: .nanoseconds(100))
+        #expect(watch.due == nil)
+        let first = watch.look(at: 1_000)
+        #expect(!first && watch.due == 1_100)
+        let early = watch.look(at: 1_099)
+        #expect(!early)
+        watch.wake()
+        #expect(watch.due == nil)
+        let anew = watch.look(at: 1_100)
+        #expect(!anew && watch.due == 1_200)
+        let over = watch.look(at: 1_200)
+        #expect(over && watch.due == nil)
+    }
+
+    @Test func `an endless lifetime does not overflow, and a negative one ends immediately`() {
+        var endless = IdleWatch(lifetime: .seconds(Int64.max))
+        _ = endless.look(at: .max >> 1)
+        #expect(endless.due.map { $0 > .max >> 1 } == true)
+        var none = IdleWatch(lifetime: .seconds(-1))
+        _ = none.look(at: 5)
+        let over = none.look(at: 5)
+        #expect(over)
+    }
+
+    @Test(arguments: 0..<20)
+    func `a deadline heap behaves like a sorted list`(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var heap = DeadlineHeap()
+        var model: [Int: Int64] = [:]
+        for _ in 0..<3000 {
+            let number = Int.random(in: 0..<60, using: &generator)
+            switch Int.random(in: 0..<4, using: &generator) {
+            case 0, 1:
+                let due = Int64.random(in: 0..<1000, using: &generator)
+                heap.set(number, due: due)
+                model[number] = due
+            case 2:
+                heap.remove(number)
+                model[number] = nil
+            default:
+                let now = Int64.random(in: 0..<300, using: &generator)
+                let popped = heap.popDue(at: now)
+                let first = model.values.min()
+                #expect((popped != nil) == (first.map { $0 <= now } ?? false))
+                if let popped {
+                    #expect(model[popped] == first)
+                    model[popped] = nil
+                }
+            }
+            #expect(heap.count == model.count && heap.nextDue == model.values.min())
+            #expect(heap.due(number) == model[number])
+        }
     }
 }
