@@ -209,7 +209,7 @@ extension ExchangeMachine {
     /// The action for the final response.
     package enum Delivery: Sendable {
         case drop
-        /// Deliver the headers, then read the body if it is in the cache.
+        /// Deliver the headers, then release the rest of the response, unless a session delivers it.
         case deliverHead
         /// Keep the headers because delivery is paused, and hold the rest.
         case keep

@@ -64,7 +64,8 @@ import Synchronization
 /// The operation cannot detect whether a custom subclass overrides a hook. If an instance of a custom subclass has
 /// neither an evaluator nor an `evaluate` hook, the instance fails only when the response is complete.
 ///
-/// After its start, the operation stays in memory until it ends, even if you keep no reference to it.
+/// When the operation begins its first attempt, it stays in memory until it ends, even if you keep no reference to it.
+/// To keep an operation alive that waits to begin, call `startAndKeepAlive()`.
 ///
 /// Guide: `Docs/Guides/NetworkOperations.md`
 open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<ResultType, NetworkError>,
@@ -613,7 +614,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     }
 
     @_spi(Subclassing) public final override func outcomeWasTold() {
-        networkAttempts.end(of: self, outcome?.error, outcome?.cancellationCause)
+        networkAttempts.end(of: self) { (outcome?.error, outcome?.cancellationCause) }
         transfersAreOver()
         notifyDelegateOfEnd()
         networkAttempts.reporter.releaseHandlers(on: { callbackQueue })

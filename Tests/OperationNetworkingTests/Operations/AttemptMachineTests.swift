@@ -93,6 +93,20 @@ struct AttemptMachineTests {
         }
     }
 
+    @Test func `a request gets one task, and the time limit of a refused response completes it`() {
+        var machine = machine(at: .creating)
+        var steps = [machine.creation(), machine.creation(), machine.created(1)]
+        #expect(steps == [.createTask, .none, .resumeOrSuspendTask])
+        let refusals = [machine.refusedResponse(2), machine.refusedResponse(1), machine.refusedResponse(1)]
+        #expect(refusals == [false, true, false])
+        var late = machine
+        let end = late.exceededTimeLimit(1)
+        #expect(end == .evaluate)
+        // The next request has neither a task nor a response.
+        steps = [machine.takenBack(1), machine.prepared(2), machine.creation(), machine.exceededTimeLimit(2)]
+        #expect(steps == [.prepare, .createTask, .createTask, .decide])
+    }
+
     @Test func `an event of another attempt changes nothing`() {
         for phase in Self.phases {
             for (name, event) in Self.events {

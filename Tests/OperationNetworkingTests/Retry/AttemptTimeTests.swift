@@ -2,9 +2,11 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import OperationNetworking
 import OperationTestKit
+import Synchronization
 import Testing
+
+@testable import OperationNetworking
 
 /// Tests the time limit of an attempt, and the effects of a timeout.
 @Suite("Time limit of an attempt", .timeLimit(.minutes(1)))
@@ -142,26 +144,66 @@ struct AttemptTimeTests {
     @Test func `a request that is prepared again in the same attempt leaves only one timer`() async throws {
         bench.server.route("GET", "/") { _ in LoopbackAnswer(.stallForever) }
         let operation = setting.undriven(bench.text(), hurried)
-        let suspended = Gate()
-        // A request for which the operation was suspended just before it is sent may have an old credential.
-        operation.authenticate(
-            by: Authenticator(
-                "token",
-                apply: { [weak operation] _, request in
-                    if !suspended.isOpen {
-                        operation?.suspend()
-                        suspended.open()
-                    }
-                    return request
-                }, refresh: nil))
+        let (authenticator, applied) = suspendingOnce(operation)
+        operation.authenticate(by: authenticator)
+        // The thread that starts the operation also asks the authenticator.
         operation.start()
-        await suspended.passage()
+        #expect(applied.events.count == 1)
         operation.resume()
         await until { bench.server.counts.heads == 1 }
-        #expect(operation.attemptCount == 1 && setting.clock.pendingCount == 1)
+        #expect(operation.attemptCount == 1 && applied.events.count == 2 && setting.clock.pendingCount == 1)
         operation.cancel()
         await operation.ended()
         #expect(setting.clock.pendingCount == 0)
+    }
+
+    @Test
+    func `a preparation that ends after its time limit does not disturb the next attempt`() async throws {
+        let answers = Gate()
+        bench.server.route("GET", "/") { _ in
+            LoopbackAnswer(.stall(until: answers), .head(200, ["Content-Length": "5"]), .send(Array("Hello".utf8)))
+        }
+        let retry = setting.retry {
+            $0.attemptTimeout = .seconds(5)
+            $0.backoff = .constant(.zero, jitter: .none)
+        }
+        let operation = setting.undriven(bench.text(), retry)
+        operation.authenticate(by: suspendingOnce(operation).authenticator)
+        let delaying = Delaying()
+        operation.networkAttempts.state.withLock { $0.observation = delaying }
+        operation.networkAttempts.isObserved.store(true, ordering: .relaxed)
+        operation.start()
+        let resumed = Gate()
+        Thread.detachNewThread {
+            operation.resume()
+            resumed.open()
+        }
+        await delaying.entered.passage()
+        setting.clock.advance(by: .seconds(6))
+        await until { bench.server.counts.heads == 1 }
+        delaying.leave.open()
+        await resumed.passage()
+        answers.open()
+        #expect(try await operation.value == "Hello")
+        #expect(operation.attemptCount == 2 && bench.server.counts.heads == 1)
+    }
+
+    /// Returns an authenticator that suspends the operation when it first applies its credential, and its calls.
+    ///
+    /// A request for which the operation was suspended just before it is sent may have an old credential, so it is
+    /// prepared again.
+    private func suspendingOnce(
+        _ operation: NetworkDataOperation<String>
+    ) -> (authenticator: Authenticator<String>, applied: EventRecorder<Int>) {
+        let applied = EventRecorder<Int>()
+        let authenticator = Authenticator(
+            "token",
+            apply: { [weak operation] _, request in
+                if applied.events.isEmpty { operation?.suspend() }
+                applied.record(0)
+                return request
+            }, refresh: nil)
+        return (authenticator, applied)
     }
 
     @Test func `the time runs only while an attempt is not suspended`() {
@@ -177,6 +219,20 @@ struct AttemptTimeTests {
         #expect(time.end == nil)
         time.resume(now: at(30))
         #expect(time.end == at(35))
+    }
+}
+
+/// Delays the second preparation of an attempt until the test lets it continue.
+private final class Delaying: AttemptObservation {
+    let (entered, leave) = (Gate(), Gate())
+    private let begins = EventRecorder<Int>()
+
+    func record(_ step: AttemptStep, _ number: Int, by operation: any AnyNetworkOperation) {
+        guard case .begins = step else { return }
+        begins.record(number)
+        guard begins.events == [1, 1] else { return }
+        entered.open()
+        leave.wait()
     }
 }
 

@@ -13,7 +13,7 @@ import Synchronization
 extension NetworkAttempts {
     func received(_ head: ResponseHead, by task: any NetworkTask, _ number: Int) {
         let (owner, request) = state.withLock { state in
-            (state.receive(number) { $0.head = head }, state.attempt.request)
+            (state.changeIfReceiving(number) { $0.head = head }, state.attempt.request)
         }
         guard let owner, let request else { return }
         record(.hop(.received(head)), number, owner)
@@ -30,7 +30,7 @@ extension NetworkAttempts {
                 ? ErrorBodyCollector(limit: owner.errorBodyBytes) : try owner.makeCollectorOfAttempt(for: head)
             var old: (any AnyResponseCollector)? = collector
             state.withLock { state in
-                _ = state.receive(number) { swap(&old, &$0.collector) }
+                _ = state.changeIfReceiving(number) { swap(&old, &$0.collector) }
             }
             withExtendedLifetime(old) {}
             // A refused response is no progress, and another response may follow.
@@ -45,7 +45,7 @@ extension NetworkAttempts {
 
     func received(_ bytes: UnsafeRawBufferPointer, by task: any NetworkTask, _ number: Int) {
         let (owner, collector, count, length) = state.withLock { state in
-            let owner = state.receive(number) { $0.received += Int64(bytes.count) }
+            let owner = state.changeIfReceiving(number) { $0.received += Int64(bytes.count) }
             return (owner, state.attempt.collector, state.attempt.received, state.attempt.head?.expectedLength)
         }
         guard let owner, let collector else { return }
@@ -68,7 +68,7 @@ extension NetworkAttempts {
     /// Records the headers of a file that is being saved, because the task reports them only when the file is
     /// complete.
     func willReceive(_ head: ResponseHead, _ number: Int) {
-        _ = state.withLock { state in state.receive(number) { $0.head = head } }
+        state.withLock { state in _ = state.changeIfReceiving(number) { $0.head = head } }
     }
 
     /// Returns whether a policy refuses the response, so that its file must not be moved to the destination.
@@ -93,7 +93,7 @@ extension NetworkAttempts {
     /// Records how much of a file is on disk, including the data of earlier attempts.
     func saved(_ progress: DownloadProgress, _ number: Int) {
         let owner = state.withLock { state in
-            state.receive(number) { ($0.received, $0.saved) = (progress.received, progress.received) }
+            state.changeIfReceiving(number) { ($0.received, $0.saved) = (progress.received, progress.received) }
         }
         if let owner { reporter.record(.download, progress.received, of: progress.total, for: owner) }
     }
@@ -126,7 +126,7 @@ extension NetworkAttempts {
 
     /// - Parameter isOnlyReport: Whether no other source reports that the whole body was sent.
     func sent(_ count: Int64, of total: Int64?, _ number: Int, isOnlyReport: Bool) {
-        let owner = state.withLock { $0.receive(number) }
+        let owner = state.withLock { $0.changeIfReceiving(number) }
         guard let owner else { return }
         reporter.record(.upload, count, of: total, for: owner)
         if count == total, isOnlyReport { record(.hop(.bodySent), number, owner) }
@@ -134,7 +134,7 @@ extension NetworkAttempts {
 
     func collected(_ metrics: TransferMetrics, _ number: Int) {
         let owner = state.withLock { state in
-            let owner = state.receive(number)
+            let owner = state.changeIfReceiving(number)
             if owner != nil { state.metrics = metrics }
             return owner
         }

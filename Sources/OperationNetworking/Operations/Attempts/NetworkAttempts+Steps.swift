@@ -11,9 +11,10 @@ import OperationCore
 // The steps of an attempt, each of which returns the next action on this thread.
 extension NetworkAttempts {
     func prepare() -> AttemptMachine.Action {
-        guard let (owner, number) = running() else { return .none }
+        let (owner, number, round) = state.withLock { ($0.owner, $0.machine.attempt, $0.machine.round) }
+        guard let owner else { return .none }
         record(.begins, number, owner)
-        forgetLastAttempt()
+        guard forgetLastAttempt(round) else { return .none }
         if let policies { begin(policies, number, owner) }
         addRateLimitGate(of: owner)
         do {
@@ -55,15 +56,20 @@ extension NetworkAttempts {
             request.method, url: request.url, headers: headers, body: request.body, options: request.options)
     }
 
-    private func forgetLastAttempt() {
+    /// Replaces the state of the last attempt, and returns `false` if this preparation is over.
+    ///
+    /// While the observers were notified, the attempt may have exceeded its time limit, and the next one may have begun.
+    private func forgetLastAttempt(_ round: Int) -> Bool {
         var lastRequest: NetworkRequest?
-        let last = state.withLock { state in
+        let last: Attempt? = state.withLock { state in
+            guard state.machine.phase == .preparing, state.machine.round == round else { return nil }
             lastRequest = exchange(&state.lastRequest, with: state.request)
             return exchange(&state.attempt, with: Attempt())
         }
-        last.receiver?.detach()
-        last.timeout?.cancel()
+        last?.receiver?.detach()
+        last?.timeout?.cancel()
         withExtendedLifetime(lastRequest) {}
+        return last != nil
     }
 
     private func adapt(_ request: NetworkRequest, _ owner: any AttemptOwner, _ number: Int) {
@@ -108,10 +114,10 @@ extension NetworkAttempts {
         var creation: (any AttemptOwner, Int, NetworkRequest)?
         let action = state.withLock { state in
             let action = state.machine.creation()
-            guard action == .createTask, let owner = state.owner, let request = state.attempt.request else {
-                return action
+            guard action == .createTask else { return action }
+            if let owner = state.owner, let request = state.attempt.request {
+                creation = (owner, state.machine.attempt, request)
             }
-            creation = (owner, state.machine.attempt, request)
             return .none
         }
         guard let (owner, number, request) = creation else { return action }
@@ -250,9 +256,11 @@ extension NetworkAttempts {
     ///
     /// - Parameters:
     ///   - operation: The operation, which may be about to be freed.
-    ///   - error: The error of the operation, if it failed.
-    ///   - cause: The cause of the cancellation, if the operation was canceled.
-    func end(of operation: any AnyNetworkOperation, _ error: NetworkError?, _ cause: CancellationCause?) {
+    ///   - outcome: Returns the error of the operation, if it failed, and the cause of its cancellation, if it was
+    ///     canceled.
+    func end(
+        of operation: any AnyNetworkOperation, _ outcome: () -> (error: NetworkError?, cause: CancellationCause?)
+    ) {
         var left = State()
         var wasConcluding = false
         let isFirst = state.withLock { state in
@@ -263,7 +271,7 @@ extension NetworkAttempts {
             swap(&left.handlers, &state.handlers)
             swap(&left.changes, &state.changes)
             (left.policies, left.observation) = (state.policies, state.observation)
-            left.attempt = state.attempt.end()
+            left.attempt = state.attempt.end(madeResult: wasConcluding)
             return true
         }
         guard isFirst else { return }
@@ -273,6 +281,8 @@ extension NetworkAttempts {
         if !wasConcluding { left.task?.cancel() }
         left.attempt.receiver?.detach()
         left.policies?.forEach { $0.forget() }
-        left.observation?.record(.ended(error, cause, received: left.attempt.received), 0, by: operation)
+        guard let observation = left.observation else { return }
+        let (error, cause) = outcome()
+        observation.record(.ended(error, cause, received: left.attempt.received), 0, by: operation)
     }
 }

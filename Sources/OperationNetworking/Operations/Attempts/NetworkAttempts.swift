@@ -54,8 +54,10 @@ package final class NetworkAttempts: Sendable {
             set { laterHistory = newValue }
         }
 
-        /// Returns the operation if the task of an attempt may still report events, and changes the attempt.
-        mutating func receive(_ number: Int, _ change: (inout Attempt) -> Void = { _ in }) -> (any AttemptOwner)? {
+        /// Changes the attempt and returns the operation if the task of the attempt may still report events.
+        mutating func changeIfReceiving(
+            _ number: Int, _ change: (inout Attempt) -> Void = { _ in }
+        ) -> (any AttemptOwner)? {
             guard machine.acceptsEvents(number) else { return nil }
             change(&attempt)
             return owner
@@ -102,8 +104,11 @@ package final class NetworkAttempts: Sendable {
 
         /// Removes everything that is not needed after the operation, and returns it to be released without holding the
         /// lock.
-        mutating func end() -> Attempt {
+        ///
+        /// A collector is kept if it made the result, because the result may need it.
+        mutating func end(madeResult: Bool) -> Attempt {
             var rest = Attempt()
+            if madeResult, error == nil, conclusion == nil { rest.collector = collector }
             (rest.request, rest.orderTarget) = (request, orderTarget)
             rest.head = head
             (rest.response, rest.received) = (response, received)
