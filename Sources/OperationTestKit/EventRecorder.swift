@@ -17,7 +17,12 @@ import OperationCore
 /// }
 /// ```
 public final class EventRecorder<Event: Sendable>: Sendable {
-    private let state = Locked<(events: [Event], waiting: [Waiter])>(([], []))
+    private struct State {
+        var events: [Event] = []
+        var waiting: [Waiter] = []
+    }
+
+    private let state = Locked(State())
 
     /// Creates an empty recorder.
     public init() {}

@@ -38,10 +38,15 @@ private final class StateSubscription: Sendable {
     }
 }
 
-/// The numbers under which a feed is stored, in the operation itself and in the original of a mapped operation.
+/// The numbers under which a feed is stored.
 ///
 /// A number is `nil` if no change will come.
-private typealias StateFeedPlace = (own: UInt64?, life: UInt64?)
+private struct StateFeedPlace {
+    /// The number in the operation itself.
+    var own: UInt64?
+    /// The number in the original of a mapped operation.
+    var life: UInt64?
+}
 
 extension RareOperationState {
     /// Adds a feed and returns the number by which it can be removed.
@@ -59,7 +64,7 @@ extension ManagedOperation {
         if let original { return makeStateFeed(of: original) }
         return core.withLock { core in
             let feed = StateFeed(first: core.machine.state)
-            return (feed, (core.machine.isOutcomeReported ? nil : core.need().add(feed), nil))
+            return (feed, StateFeedPlace(own: core.machine.isOutcomeReported ? nil : core.need().add(feed)))
         }
     }
 
@@ -68,9 +73,9 @@ extension ManagedOperation {
         original.storage.withLock { core in
             let present = core.machine.stateBeforeConversion
             let (feed, ownPlace) = storage.withLock { own -> (StateFeed, StateFeedPlace) in
-                if own.machine.isOutcomeReported { return (StateFeed(first: own.machine.state), (nil, nil)) }
+                if own.machine.isOutcomeReported { return (StateFeed(first: own.machine.state), StateFeedPlace()) }
                 let feed = StateFeed(first: present, isOfMap: true)
-                return (feed, (own.need().add(feed), nil))
+                return (feed, StateFeedPlace(own: own.need().add(feed)))
             }
             var place = ownPlace
             if !core.machine.isFinished { place.life = core.need().add(feed) }

@@ -155,20 +155,22 @@ extension ManagedOperation {
 /// An *existing operation* is an operation that was added with the key and has not ended. See
 /// ``QueueManager/addUnique(_:key:policy:)``.
 public struct UniqueWorkPolicy: Sendable, Hashable, CustomStringConvertible {
-    private let name: String
+    enum Kind: String { case keep, replace, append }
+
+    let kind: Kind
 
     /// The queue keeps the existing operation and cancels the new operation with the cause `alreadyPresent`.
     ///
     /// If all existing operations have an outcome but have not ended yet, the new operation runs after they end.
-    public static let keep = Self(name: "keep")
+    public static let keep = Self(kind: .keep)
     /// The queue cancels the existing operations with the cause `replaced` and runs the new operation after they have
     /// ended.
-    public static let replace = Self(name: "replace")
+    public static let replace = Self(kind: .replace)
     /// The queue runs the new operation after all existing operations have ended, regardless of their outcomes.
-    public static let append = Self(name: "append")
+    public static let append = Self(kind: .append)
 
     /// The name of the policy.
-    public var description: String { name }
+    public var description: String { kind.rawValue }
 }
 
 /// The operations of a queue by their keys, as a value, with a line for each key of which the first operation may run.
@@ -176,7 +178,10 @@ public struct UniqueWorkPolicy: Sendable, Hashable, CustomStringConvertible {
 /// The table uses no locks. Removed values go to the trash, and the caller releases them without holding the lock.
 package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
     /// An operation in a line, and the turn for which it waits unless it is the first.
-    package typealias Member = (work: Work, turn: Turn?)
+    package struct Member {
+        package let work: Work
+        package let turn: Turn?
+    }
 
     private struct Place {
         let work: Work
@@ -185,7 +190,7 @@ package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
         var before: Int?
         var after: Int?
 
-        var member: Member { (work, turn) }
+        var member: Member { Member(work: work, turn: turn) }
     }
 
     private struct Line {

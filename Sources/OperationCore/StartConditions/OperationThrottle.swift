@@ -17,15 +17,18 @@
 /// rule of the previous operation contains this interval. While an operation with the key runs, no other operation with
 /// the key begins. An operation that is canceled before its body begins does not delay the next operation.
 public final class OperationThrottle: Sendable {
-    /// The timer of a key that rests while an operation waits.
-    private typealias Alarm = (due: OperationInstant, timer: any OperationTimer)
+    private struct State {
+        var machine = ThrottleMachine<AdmissionTicket>()
+        /// The timers of keys that rest while an operation waits.
+        var alarms: [String: (due: OperationInstant, timer: any OperationTimer)] = [:]
+    }
 
     /// The shared throttle of the process, which uses the system clock.
     public static let shared = OperationThrottle()
 
     /// The clock that measures the intervals.
     package let clock: any OperationClock
-    private let state = Locked<(machine: ThrottleMachine<AdmissionTicket>, alarms: [String: Alarm])>((.init(), [:]))
+    private let state = Locked(State())
 
     /// Creates a throttle with its own keys and clock, for example for a test with a manual clock.
     ///
@@ -213,8 +216,14 @@ package struct ThrottleMachine<Party: Hashable> {
         case dropped(until: OperationInstant?)
     }
 
-    /// The answer to a party, a party that waited and may run now, and the parties that were replaced.
-    package typealias Reply = (answer: Decision, granted: Party?, replaced: [Party])
+    /// The answer to a party, and the effects on other parties.
+    package struct Reply {
+        package var answer: Decision
+        /// A party that waited and may run now.
+        package var granted: Party?
+        /// The parties that were replaced.
+        package var replaced: [Party] = []
+    }
 
     private var entries: [String: Entry] = [:]
     /// The number of keys at which keys that are free again are removed.
@@ -240,9 +249,9 @@ package struct ThrottleMachine<Party: Hashable> {
         guard let phase = entries[key]?.phase else {
             sweep(now: now)
             entries[key] = Entry(phase: .running(party, interval: interval))
-            return (.granted, granted, [])
+            return Reply(answer: .granted, granted: granted)
         }
-        if early == .drop { return (.dropped(until: entries[key]?.restEnd), granted, []) }
+        if early == .drop { return Reply(answer: .dropped(until: entries[key]?.restEnd), granted: granted) }
         var replaced: [Party] = []
         if early == .replace {
             replaced = waiting(for: key)
@@ -250,7 +259,7 @@ package struct ThrottleMachine<Party: Hashable> {
         }
         entries[key]?.line.append(party)
         entries[key]?.intervals[party] = interval
-        return (.waits, granted, replaced)
+        return Reply(answer: .waits, granted: granted, replaced: replaced)
     }
 
     /// Removes a party that ended or no longer waits, and returns a waiting party that may run now.

@@ -21,12 +21,18 @@ public final class AuthenticationRealm: Sendable {
 
     struct State {
         var machine: Machine
-        /// The refresh that is in progress, with a closure that ends it.
-        var refresh: (number: Int, end: @Sendable () -> Void)?
+        var refresh: Refresh?
         /// The scopes of the refreshes that are about to begin, by the number of the refresh.
         var scopes: [Int: RefreshScope] = [:]
         /// The realm, which a timer must not release under the lock.
         var realm: WeakReference<AuthenticationRealm>?
+    }
+
+    /// A refresh that is in progress.
+    struct Refresh {
+        let number: Int
+        let task: Task<Void, Never>
+        let timer: any OperationTimer
     }
 
     /// A number that identifies the realm in this process.
@@ -367,12 +373,7 @@ extension AuthenticationRealm {
             guard let self else { return }
             failed(Machine.Failure(.timedOut, mayPass: true), number)
         }
-        let end: @Sendable () -> Void = {
-            timer.cancel()
-            // The cancellation handlers are user code and may take any time.
-            DispatchQueue.global().async { task.cancel() }
-        }
-        let before = state.withLock { exchange(&$0.refresh, with: (number, end)) }
+        let before = state.withLock { exchange(&$0.refresh, with: Refresh(number: number, task: task, timer: timer)) }
         before?.end()
         // The refresh may have ended or been dropped already.
         if !state.withLock({ $0.machine.isUnderWay(number) }) { stop(number) }
@@ -400,6 +401,14 @@ extension AuthenticationRealm {
             state.refresh?.number == number ? exchange(&state.refresh, with: nil) : nil
         }
         refresh?.end()
+    }
+}
+
+extension AuthenticationRealm.Refresh {
+    fileprivate func end() {
+        timer.cancel()
+        // The cancellation handlers are user code and may take any time.
+        DispatchQueue.global().async { [task] in task.cancel() }
     }
 }
 

@@ -37,14 +37,19 @@ extension ResponseHead {
     }
 }
 
-/// The reference between the angle brackets of a link, as the server wrote it, the relations of the link, and whether the
-/// link belongs to another resource than the response does.
-private typealias Link = (target: String, relations: [String], hasAnchor: Bool)
+/// One link of a `Link` header.
+struct Link: Equatable {
+    /// The reference between the angle brackets, as the server wrote it.
+    let target: String
+    let relations: [String]
+    /// A Boolean value that indicates whether the link belongs to another resource than the response does.
+    let hasAnchor: Bool
+}
 
 /// A parser of the value of a `Link` header, which returns one link after another and skips invalid text.
 ///
 /// Parameters other than `rel` and `anchor` are ignored, and so are parameters in extended form, such as `title*`.
-private struct LinkParser {
+struct LinkParser {
     private var scanner: HeaderScanner
 
     init(_ value: String) {
@@ -91,7 +96,7 @@ private struct LinkParser {
             }
         }
         let names = (relations ?? "").split { $0 == " " || $0 == "\t" }.map(String.init)
-        return (target, names, hasAnchor)
+        return Link(target: target, relations: names, hasAnchor: hasAnchor)
     }
 
     private mutating func parameterValue() -> String? {

@@ -182,11 +182,17 @@ public struct LoopbackCounts: Hashable, Sendable {
 
 /// The records of a server, which its thread writes, and which tests read and await.
 final class LoopbackJournal: Sendable {
+    private struct Waiter: Sendable {
+        let id: Int
+        let isReached: @Sendable (LoopbackCounts) -> Bool
+        let pass: @Sendable () -> Void
+    }
+
     private struct State {
         var counts = LoopbackCounts()
         var requests: [LoopbackRequest] = []
         var violations: [LoopbackViolation] = []
-        var waiters: [Int: (isReached: @Sendable (LoopbackCounts) -> Bool, pass: @Sendable () -> Void)] = [:]
+        var waiters: [Waiter] = []
         var lastWaiter = 0
     }
 
@@ -248,8 +254,9 @@ final class LoopbackJournal: Sendable {
         }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
+                let waiter = Waiter(id: id, isReached: isReached, pass: { continuation.resume() })
                 let counts = state.withLock { state in
-                    state.waiters[id] = (isReached, { continuation.resume() })
+                    state.waiters.append(waiter)
                     return state.counts
                 }
                 if Task.isCancelled || isReached(counts) { wake(id) }
@@ -261,7 +268,10 @@ final class LoopbackJournal: Sendable {
     }
 
     private func wake(_ id: Int) {
-        state.withLock { $0.waiters.removeValue(forKey: id) }?.pass()
+        let waiter = state.withLock { state in
+            state.waiters.firstIndex { $0.id == id }.map { state.waiters.remove(at: $0) }
+        }
+        waiter?.pass()
     }
 
     private func note(_ change: (inout State) -> Void) {
@@ -270,6 +280,6 @@ final class LoopbackJournal: Sendable {
             return (state.waiters, state.counts)
         }
         // The condition is code of the test, so it is called outside the lock.
-        for (id, waiter) in waiters where waiter.isReached(counts) { wake(id) }
+        for waiter in waiters where waiter.isReached(counts) { wake(waiter.id) }
     }
 }

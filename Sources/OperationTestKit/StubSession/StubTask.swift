@@ -266,8 +266,11 @@ struct StubTaskState {
 final class StubUpload: @unchecked Sendable {
     // Sendable: it is accessed only on the serial queue of the session.
 
-    /// The number of bytes so far, or nil if this part contains none, and whether the part is the last one.
-    typealias Portion = (count: Int64?, isLast: Bool)
+    struct Portion {
+        /// The number of bytes so far, or nil if this part contains none.
+        var count: Int64?
+        let isLast: Bool
+    }
 
     private static let portionSize = 1 << 16
 
@@ -294,7 +297,7 @@ final class StubUpload: @unchecked Sendable {
     /// Reads the next part, or returns nil if the producer has no data yet and will call the waker.
     func read(_ waker: BodyWaker) throws -> Portion? {
         switch body.source {
-        case .none: return (nil, true)
+        case .none: return Portion(isLast: true)
         case .data(let data): take(data)
         case .file(let region): try read(region)
         case .stream(let makeProducer):
@@ -302,7 +305,7 @@ final class StubUpload: @unchecked Sendable {
             self.producer = producer
             return try read(from: producer, waker)
         }
-        return (Int64(count), true)
+        return Portion(count: Int64(count), isLast: true)
     }
 
     private func read(_ region: FileRegion) throws {
@@ -322,9 +325,9 @@ final class StubUpload: @unchecked Sendable {
         case .bytes(let count):
             // A producer in a test may return any number.
             take(Data(buffer.prefix(max(count, 0))))
-            return (Int64(self.count), false)
+            return Portion(count: Int64(self.count), isLast: false)
         case .notYet: return nil
-        case .end: return (nil, true)
+        case .end: return Portion(isLast: true)
         }
     }
 

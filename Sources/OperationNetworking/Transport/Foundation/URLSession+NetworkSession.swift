@@ -29,7 +29,7 @@ extension URLSession: NetworkSession {
     /// If this session is a background session, the task ends with ``NetworkError/Code/sessionUnavailable``. On Apple
     /// platforms, use `BackgroundSession` instead.
     public func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-        URLSessionTransferTask(request, receiver, URLSessionAdapter.of(self), (self, nil))
+        URLSessionTransferTask(request, receiver, URLSessionAdapter.of(self), URLSessionAdapter.Extras(owner: self))
     }
 
     /// Ends all tasks from ``makeTask(with:receiver:)`` with ``NetworkError/Code/sessionClosed``.

@@ -113,7 +113,7 @@ extension URLSessionAdapter {
     package func makeTask(
         with request: NetworkRequest, receiver: any NetworkReceiver, attachedTo existing: (any SystemTask)? = nil
     ) -> any NetworkTask {
-        URLSessionTransferTask(request, receiver, self, (nil, existing))
+        URLSessionTransferTask(request, receiver, self, Extras(existing: existing))
     }
 
     private func visit(_ task: URLSessionTransferTask) {
@@ -388,7 +388,10 @@ package typealias URLSessionTransferTask = SessionTask<URLSessionAdapter>
 extension URLSessionAdapter: TaskAdapter {
     package typealias Transfer = URLSessionTransfer
 
-    /// The session, which is kept alive for its tasks, and a task that the system already carries out, for which this
-    /// task waits.
-    package typealias Extras = (owner: URLSession?, existing: (any SystemTask)?)
+    package struct Extras {
+        /// The session, which is kept alive for its tasks.
+        var owner: URLSession?
+        /// A task that the system already carries out, and for which this task waits.
+        var existing: (any SystemTask)?
+    }
 }
