@@ -68,7 +68,7 @@ struct GraphOrderTests {
         }
     }
 
-    @Test(arguments: [2, 3, 4])
+    @Test(arguments: [2, 3, 4, 8])
     func `threads that add edges concurrently are refused exactly the edges that would close a cycle`(
         threadCount: Int
     ) async throws {

@@ -79,9 +79,13 @@ struct RemovalTests {
         #expect(downstream.isReady)
     }
 
-    @Test(.comparesObjects)
-    func `the list of dependencies is ordered, without duplicates, and empty only after the end`() {
+    /// Only long lists of dependencies use an index, and the counts of removed dependencies cover the transition.
+    @Test(.comparesObjects, arguments: [0, 7, 8, 9, 29])
+    func `the list of dependencies is ordered, without duplicates, and empty only after the end`(removed: Int) {
         let sources = (0..<3).map { HandDriven("\($0)") }, operation = HandDriven()
+        let others = (0..<removed).map { _ in HandDriven() }
+        for other in [sources[0]] + others { operation.addDependency(other) }
+        for other in others { operation.removeDependency(other) }
         for source in sources + sources { operation.addDependency(source) }
         UpstreamEnd.succeeds.perform(on: sources[1])
         #expect(operation.dependencies == sources)

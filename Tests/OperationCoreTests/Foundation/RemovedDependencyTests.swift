@@ -56,7 +56,7 @@ struct RemovedDependencyTests {
         for upstream in [removed, kept] { upstream.operation.start() }
         if isEnded { removed.end() }
         downstream.removeDependency(removed)
-        #expect(!downstream.operation.isReady)
+        #expect(!downstream.operation.isReady && (isEnded || downstream.operation.dependencies.count == 1))
         if !isEnded { removed.end() }
         #expect(!downstream.operation.isReady)
         kept.end()
@@ -141,7 +141,7 @@ struct RemovedDependencyTests {
 
     @Test(
         "L7: concurrently adding the edges of a cycle does not deadlock, and one edge is refused",
-        arguments: [2, 3, 5])
+        arguments: [2, 3, 5, 8])
     func concurrentCircle(length: Int) async throws {
         NoticeHub.install()
         try await expectNoFailures { failures in

@@ -134,5 +134,9 @@ struct EndOrderTests {
         order.record("start")
         operation.start()
         #expect(await order.events(atLeast: 2) == ["start", "completion"])
+        // A block that is set after the end is called immediately.
+        operation.completionBlock = { order.record("late") }
+        #expect(await order.events(atLeast: 3) == ["start", "completion", "late"])
+        #expect(operation.completionBlock == nil)
     }
 }

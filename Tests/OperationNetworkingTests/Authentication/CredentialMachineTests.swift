@@ -61,6 +61,19 @@ struct CredentialMachineTests {
         }
     }
 
+    @Test func `no more refreshes begin than the window allows`() {
+        let play = Play.valid()
+        for number in 1...5 {
+            #expect(play.reject(number) == "wait \(number), refresh \(number) of \(number == 1 ? "A" : "B")")
+            _ = play.refreshed(number, "B")
+            _ = play.pass(.seconds(1))
+        }
+        #expect(play.reject(6) == "fail tooMany")
+        #expect(play.want() == "give B 6")
+        _ = play.pass(.seconds(25))
+        #expect(play.reject(6) == "wait 6, refresh 6 of B")
+    }
+
     @Test func `waiting operations are released in order at the configured pace, and withdrawn ones are skipped`() {
         let play = Play { $0.pace = PostponementPace(2, every: .seconds(1)) }
         _ = play.set("A")

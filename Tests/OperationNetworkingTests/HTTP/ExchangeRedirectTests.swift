@@ -46,6 +46,7 @@
             for content in [
                 RequestBody.data(data),
                 .stream(length: 5, canBeSentAgain: true) { PieceProducer(Array(data), size: .max) },
+                .file(try FileRegion(try TemporaryFile(data).url)),
             ] {
                 let seen = try await session().run(
                     server.url("/start"), "POST", headers: ["Content-Type": "text/plain"], body: content)

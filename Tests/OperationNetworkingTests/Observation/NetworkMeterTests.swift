@@ -155,9 +155,9 @@ struct NetworkMeterTests {
             do { meter.watch(QueueManager("gone", width: 1)) }
             let queue = QueueManager("queue \(number)", width: 1)
             meter.watch(queue)
-            #expect(meter.samples.contains { $0.labels.contains { $0.value == queue.name } })
+            #expect(meter.samples.contains { $0.labels.contains { $0.name == "queue" && $0.value == queue.name } })
         }
-        #expect(!meter.samples.contains { $0.labels.contains { $0.value == "gone" } })
+        #expect(!meter.samples.contains { $0.labels.contains { $0.name == "queue" && $0.value == "gone" } })
     }
 
     @Test func `the counts of a released queue are kept, and queues of the same name are added up`() async throws {

@@ -121,6 +121,7 @@ final class RecordingReceiver: NetworkReceiver {
     func task(_ task: any NetworkTask, didReceiveTrailers fields: HeaderFields) {
         note(.trailers(fields), task) { record in
             if record.head == nil { record.faults.append("trailers before the head") }
+            if record.trailers != nil { record.faults.append("trailers twice") }
             record.trailers = fields
         }
     }

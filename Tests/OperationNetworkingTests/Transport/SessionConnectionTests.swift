@@ -150,9 +150,15 @@
             let recorder = TransferRecorder(onHead: { _, _ in session.close() })
             session.makeTask(with: try NetworkRequest(url: server.url()), receiver: recorder).resume()
             #expect(await recorder.ended().ends.count == 1)
-            let other = TransferRecorder()
+            // After the end, the calls of a task have no effect.
+            let other = TransferRecorder(onEnd: { task, _ in
+                task.cancel()
+                task.resume()
+                task.suspend()
+            })
             CurlSession.direct().makeTask(with: try NetworkRequest(url: server.url()), receiver: other).resume()
-            #expect(await other.ended().text == "x")
+            let record = await other.ended()
+            #expect(record.text == "x" && record.ends.count == 1 && record.error == nil && record.disorder.isEmpty)
             await server.counts { $0.openConnections == 0 }
         }
 

@@ -20,9 +20,11 @@
             server.route("/") { _ in .bytes(bytes, fields: [LoopbackField("Content-Encoding", coding)]) }
         }
 
-        @Test func `a request with Range does not ask for compression`() async throws {
+        @Test func `a request with Range or without decoding does not ask for compression`() async throws {
             server.route("/") { .text($0["Accept-Encoding"] ?? "none") }
             #expect(try await session.run(server.url(), headers: ["Range": "bytes=1-"]).text == "none")
+            let undecoded = with(TransferOptions()) { $0.decodesContent = false }
+            #expect(try await session.run(server.url(), options: undecoded).text == "none")
             #expect(try await session.run(server.url()).text != "none")
         }
 

@@ -34,6 +34,7 @@
         @Test(arguments: [
             "\0\0\0\0\0\0\0\0", "HTTP/1.1 200 OK\r\nContent-Length: 1 2\r\n\r\nabc",
             "HTTP/1.1 200 OK\r\nX: a\0b\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nabc",
         ])
         func `a response that is not valid HTTP fails with invalidResponse`(text: String) async throws {
             try await expectFailure([.invalidResponse], "\(text.debugDescription)") { .raw(text) }

@@ -39,6 +39,7 @@
             try await clock.leap(.seconds(30), noticedBy: session)
             let record = await recorder.ended()
             #expect(record.code == .timedOut && record.error?.phase == .receiving && record.ends.count == 1)
+            #expect(record.error?.status == 200)
             #expect(try #require(record.metrics.first?.ended) >= .seconds(100) && record.bodyCount == 4)
         }
 

@@ -88,6 +88,22 @@
             #expect(await server.requests(atLeast: 1)[0]["Content-Length"] == "0")
         }
 
+        @Test func `a stream is sent with its length, and one that ends early fails the task`() async throws {
+            let known = RequestBody.stream(length: 300_000, canBeSentAgain: false) { slowProducer(300_000) }
+            expectWhole(try await session.run(server.url("/up"), "POST", body: known))
+            let request = await server.requests(atLeast: 1)[0]
+            #expect(request["Content-Length"] == "300000" && request["Transfer-Encoding"] == nil)
+            let short = RequestBody.stream(length: 400_000, canBeSentAgain: true) { slowProducer(300_000) }
+            let record = try await session.run(server.url("/up"), "POST", body: short)
+            #expect(record.code == .bodyLengthMismatch && record.ends.count == 1 && record.heads.isEmpty)
+        }
+
+        @Test func `an empty region of a file is sent with Content-Length 0`() async throws {
+            let region = try FileRegion(try TemporaryFile(Data([1, 2, 3])).url, offset: 3)
+            expectWhole(try await session.run(server.url("/up"), "PUT", body: .file(region)))
+            #expect(await server.requests(atLeast: 1)[0]["Content-Length"] == "0")
+        }
+
         @Test func `an early response is delivered although the server did not read the body`() async throws {
             server.routeEarly("POST", "/early") { _ in
                 LoopbackAnswer(
@@ -143,6 +159,7 @@
             let requests = await server.requests(atLeast: 13)
             #expect(requests.map(\.bodyCount) == [0, 1, 0, 10, 0, 0, 100_000, 0, 1, 1, 0, 0, 0])
             #expect(requests.map { $0["Content-Type"] == nil } == requests.map { $0.bodyCount == 0 })
+            #expect(requests[3]["Transfer-Encoding"] == "chunked" && requests[3]["Content-Length"] == nil)
             #expect(server.counts.connections == 1)
         }
     }

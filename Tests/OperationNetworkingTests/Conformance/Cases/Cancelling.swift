@@ -14,13 +14,19 @@ extension ConformanceCase {
     ) -> ConformanceCase {
         ConformanceCase(name) { bench async throws in
             bench.server.routeEarly("/") { _ in answer }
-            let events = Locked(0)
+            let late = Locked<(isCancelled: Bool, bodyParts: Int)>((false, 0))
             let record = await bench.run(try bench.request(body.isNone ? "GET" : "POST", body: body)) { event, task in
-                if fits(event) { task.cancel() }
-                if case .metrics = event { return }
-                events.withLock { $0 += 1 }
+                late.withLock { late in
+                    guard late.isCancelled, case .bytes = event else { return }
+                    late.bodyParts += 1
+                }
+                guard fits(event) else { return }
+                task.cancel()
+                late.withLock { $0.isCancelled = true }
             }
             #expect(record.error?.code == .cancelled)
+            // Foundation may have enqueued bytes.
+            #expect(bench.kind == .urlSession || late.withLock { $0.bodyParts } == 0)
             await bench.server.counts { $0.openConnections == 0 }
             try await bench.checkHealth()
         }
@@ -65,12 +71,14 @@ extension ConformanceCase {
                 let receiver = RecordingReceiver()
                 let task = bench.session.makeTask(with: try bench.request(), receiver: receiver)
                 task.cancel()
+                task.cancel()
                 task.resume()
                 let record = await receiver.end()
                 #expect(record.error?.code == .cancelled)
                 #expect(record.error?.isUnsent == true)
                 try await bench.checkHealth()
                 #expect(bench.server.counts.heads == 1)
+                #expect(receiver.record.ends == 1 && receiver.record.faults == [])
             },
             ConformanceCase("a task that is never started releases its receiver") { bench async throws in
                 let objects = LiveObjects()
@@ -111,6 +119,7 @@ extension ConformanceCase {
                 bench.server.route("/") { _ in .silence }
                 let run = bench.start(try bench.request())
                 _ = await bench.server.requests(atLeast: 1)
+                run.task.cancel()
                 run.task.cancel()
                 let error = await run.end().error
                 #expect(error?.code == .cancelled && error?.phase == .awaitingResponse && error?.isUnsent == false)
