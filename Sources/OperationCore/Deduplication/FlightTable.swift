@@ -9,7 +9,7 @@
 /// (none) ──────▶ making ───────────────▶ running ─────────────────▶ kept ──▶ (none)
 ///                   │ last leave            │ last leave, or not to be kept    expired, forgotten
 ///                   ▼                       ▼
-///                 (none)                  (none), and the next run waits for the end of a cancelled one
+///                 (none)                  (none), and the next run waits for the end of a canceled one
 /// ```
 ///
 /// The table uses no locks or threads. Removed values go to the trash, and the caller releases them without holding the

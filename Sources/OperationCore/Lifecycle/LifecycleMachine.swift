@@ -98,7 +98,7 @@ package struct LifecycleMachine: Sendable, Equatable {
 // The events up to the body's entry.
 extension LifecycleMachine {
     package enum StartAction: Sendable, Equatable {
-        /// Run the body, which was entered.
+        /// Run the body, whose entry is already recorded.
         case run
         /// Set the timeout and pass on the inputs, after which `enterBody` follows.
         case prepareBody

@@ -363,7 +363,8 @@ extension ManagedOperation.Core {
 
 // The fast path for the many operations that are canceled before they begin and have only their group to notify.
 extension ManagedOperation {
-    /// A child that was ended in one step, and the slots that it had.
+    /// A child that was ended in one step, its slot in the group, and its number among the children that the group
+    /// creates itself.
     typealias EndedChild = (operation: ManagedOperation, slot: Int32, tag: Int32)
 
     /// Cancels and ends a child in one step if it has not begun and has no dependencies, dependents or handlers.

@@ -203,7 +203,8 @@ struct SuspensionHooks {
 
     /// Returns the next step for the calling thread, or `nil` if there is none or another thread is performing it.
     ///
-    /// A step makes the timeout and the body match the state. If `notifiesBody` is `false`, only the timeout changes.
+    /// A step makes the timeout and the body match `isSuspended`. If `notifiesBody` is `false`, only the timeout
+    /// changes.
     ///
     /// - Parameter isTimeoutOutOfStep: Whether the timeout runs although the operation is suspended, or the reverse.
     mutating func next(isSuspended: Bool, isTimeoutOutOfStep: Bool) -> (isSuspended: Bool, notifiesBody: Bool)? {

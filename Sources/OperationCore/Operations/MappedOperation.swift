@@ -11,9 +11,13 @@ package final class MappedOperation<ResultType: Sendable, ErrorType: Error>: Asy
 {
     // Sendable: only `work` changes, and it is protected by its lock.
 
+    /// A closure that converts the outcome of an operation that has ended.
+    ///
+    /// If the closure returns `nil`, the mapped operation is canceled.
     typealias Conversion = @Sendable (ManagedOperation) -> OperationOutcome<ResultType, ErrorType>?
 
     private let root: ManagedOperation
+    /// The operation that is mapped and the conversion of its outcome, or `nil` after the conversion.
     private let work: Locked<(source: ManagedOperation, convert: Conversion)?>
     private let record = MapRecord()
 

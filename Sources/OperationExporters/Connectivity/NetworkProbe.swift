@@ -168,7 +168,7 @@ final class ProbeRun: Sendable {
     private let session: any NetworkSession
     private let clock: any OperationClock
     private let board: ConnectivityBoard
-    /// The state, and the request or pause that is in progress.
+    /// The machine that decides when to send requests, and the request or pause that is in progress.
     private let state = Locked((machine: ProbeMachine(), work: Work()))
 
     init(_ probe: NetworkProbe, _ session: any NetworkSession, _ clock: any OperationClock, _ board: ConnectivityBoard)

@@ -269,7 +269,7 @@ struct ArchiveEntry: Codable, Sendable {
     let time: Double
     var request: Request
     var response: Response
-    /// An object without members, because nothing is known about a cache.
+    /// An empty object, which the format requires, because the archive contains no details about the cache.
     var cache: [String: String] = [:]
     let timings: ArchiveTimings
     let serverIPAddress: String?

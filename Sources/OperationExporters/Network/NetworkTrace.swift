@@ -305,6 +305,7 @@ package struct TransferPhases: Sendable {
         package var description: String { rawValue }
     }
 
+    /// The phases in their order, with the times at which they begin and end, measured from the start of the transfer.
     package private(set) var list: [(kind: Kind, began: Duration, ended: Duration)] = []
 
     /// - Parameter bodySent: The time from the beginning until the body was passed on for sending.

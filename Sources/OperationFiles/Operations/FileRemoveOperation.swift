@@ -63,7 +63,7 @@ struct TreeRemover {
     /// Whether this package created the tree, so that the permissions of its directories may be changed to empty them.
     private let isOwn: Bool
     private var trail: FolderTrail?
-    /// The open directories, with the names in them that are left.
+    /// The directories that are open, each with its name and the names of the items in it that remain to be removed.
     private var levels: [(name: PathBytes, names: [PathBytes])] = []
 
     init(work: FileWork, root: FilePlace, isOwn: Bool = false) {

@@ -15,7 +15,8 @@ struct TreeCopier {
     private let entry: FolderEntry
     private let targetEntry: FolderEntry
     private var targetRoot: FileStatus.Identity?
-    /// The open directories, with the names in them that are left.
+    /// The directories that are open, each with its name, its status, and the names of the items in it that remain to
+    /// be copied.
     private var levels: [(name: PathBytes, status: FileStatus, names: [PathBytes])] = []
 
     init?(

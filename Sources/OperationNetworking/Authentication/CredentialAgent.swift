@@ -25,6 +25,7 @@ final class CredentialAgent: AttemptPolicy, @unchecked Sendable {
         var allowedOrigins: [RequestOrigin]?
     }
 
+    /// The number of an attempt, and the realm and version of the credential with which it was sent.
     private typealias Sent = (number: Int, realm: AuthenticationRealm, version: Int)
 
     let realms: [AuthenticationRealm]

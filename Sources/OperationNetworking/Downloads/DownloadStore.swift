@@ -383,7 +383,7 @@ struct DownloadNames {
 
 /// A string that changes with each boot of the system, or `nil` if the system does not provide one.
 ///
-/// Until the next boot, written bytes survive the end of the process.
+/// If the system has not been restarted, all bytes that a process wrote are in the file, even if the process crashed.
 private let bootIdentity: String? = {
     #if canImport(Darwin)
         var bytes = [CChar](repeating: 0, count: 64)

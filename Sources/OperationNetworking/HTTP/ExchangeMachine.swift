@@ -5,7 +5,7 @@
 package protocol ExchangeSource: Sendable {
     /// Whether the response comes from a session, whose task can be paused.
     ///
-    /// If not, the exchange itself reads the body, as from the cache.
+    /// If the value is `false`, the exchange itself reads the body, for example from the cache.
     var isFlight: Bool { get }
 }
 
@@ -209,7 +209,7 @@ extension ExchangeMachine {
     /// The action for the final response.
     package enum Delivery: Sendable {
         case drop
-        /// Deliver the headers, then release the rest of the response, unless a session delivers it.
+        /// Deliver the headers. If the response does not come from a session, then let the exchange read the body.
         case deliverHead
         /// Keep the headers because delivery is paused, and hold the rest.
         case keep

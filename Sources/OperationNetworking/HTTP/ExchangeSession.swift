@@ -197,9 +197,9 @@ package struct Hop: Sendable {
     @Boxed private var otherOptions: TransferOptions?
 
     private enum Target: Sendable {
-        /// The address of a request whose URL needs no parser.
+        /// The user's own request, whose URL contains the address in a form that needs no parser.
         case plain(NetworkRequest)
-        /// A parsed address, and the request that has this address.
+        /// A parsed address, and the user's own request if the hop was created from it.
         indirect case parsed(WebAddress, NetworkRequest?)
     }
 

@@ -38,6 +38,8 @@ struct RequestChecks {
     }
 
     /// Returns the URL in the form in which it is sent, which begins with the text of its origin.
+    ///
+    /// The result also contains the `Authorization` header for the user name and password of the URL, if there are any.
     func checkedURL() throws(NetworkError) -> (url: URL, origin: RequestOrigin, credentials: String?) {
         let written = url.absoluteString
         if let origin = RequestOrigin(ofPlain: written) {

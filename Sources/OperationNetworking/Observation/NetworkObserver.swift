@@ -190,7 +190,7 @@ package struct ObservationMachine: Sendable {
         var sent: OperationInstant?
         var hops = 0
         var isInHop = false
-        /// The headers of the response of the current hop.
+        /// The response headers of the current hop, or `nil` until they arrive.
         var hopHead: ResponseHead?
         var head: ResponseHead?
         var metrics: TransferMetrics?

@@ -64,8 +64,8 @@ import Synchronization
 /// The operation cannot detect whether a custom subclass overrides a hook. If an instance of a custom subclass has
 /// neither an evaluator nor an `evaluate` hook, the instance fails only when the response is complete.
 ///
-/// When the operation begins its first attempt, it stays in memory until it ends, even if you keep no reference to it.
-/// To keep an operation alive that waits to begin, call `startAndKeepAlive()`.
+/// Once an operation has begun its first attempt, it stays in memory until it ends, even if you keep no reference to
+/// it. To also keep an operation in memory while it waits to begin, start it with `startAndKeepAlive()`.
 ///
 /// Guide: `Docs/Guides/NetworkOperations.md`
 open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<ResultType, NetworkError>,

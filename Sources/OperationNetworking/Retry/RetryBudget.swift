@@ -110,7 +110,7 @@ public final class RetryBudget: Sendable {
 struct RetryAllowance: Sendable {
     private static let slicesInWindow: Int64 = 10
 
-    /// The shares that were earned, by the slice of the window.
+    /// The shares that were earned in each slice of the window, in the order of the slices.
     private var earnings: [(slice: Int64, amount: Double)] = []
     private var reserve: Double
     private var counted: OperationInstant

@@ -70,7 +70,7 @@ extension AnyNetworkOperation {
     }
 }
 
-/// The result of an attempt and the wait after it, which a text can describe.
+/// A description of the result of an attempt and of the wait after it.
 struct AttemptDescription: CustomStringConvertible {
     enum Kind: Equatable {
         case status(Int)
@@ -99,7 +99,7 @@ struct AttemptDescription: CustomStringConvertible {
         return putAside.map { "\(word), \($0)" } ?? word
     }
 
-    /// The texts for the result of the attempt, the pause after it, and the reason for a longer wait.
+    /// The text for the result of the attempt, followed by the text for the wait after it, if any.
     var parts: [String] {
         [word, pause.map(Described.time), putAside?.description].compactMap(\.self)
     }

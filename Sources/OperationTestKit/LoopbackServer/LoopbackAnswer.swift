@@ -262,7 +262,7 @@ extension LoopbackAnswer {
 
 /// A namespace for a function that creates gzip data without a compressor.
 package enum Gzip {
-    /// The header of gzip data without a name and a time.
+    /// The header of gzip data, without a file name and a modification time.
     package static let header: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255]
 
     /// Returns the given bytes in the gzip format, stored without compression.

@@ -16,10 +16,12 @@ import Foundation
 /// }
 /// ```
 public final class LoopbackChallenge: Sendable {
-    /// The value of the header that requests credentials.
+    /// The value of the `WWW-Authenticate` or `Proxy-Authenticate` header.
     private let challenge: String
     private let isOfProxy: Bool
-    /// Checks the name of the scheme, in lowercase letters, and the text after it.
+    /// A closure that returns whether credentials are valid.
+    ///
+    /// The name of the scheme is in lowercase letters.
     private let isProven: @Sendable (_ scheme: String, _ credentials: String) -> Bool
 
     private init(

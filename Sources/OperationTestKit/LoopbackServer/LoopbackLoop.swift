@@ -131,6 +131,7 @@ final class LoopbackInbox: Sendable {
         case stop
     }
 
+    /// The pending messages, and the writing end of the pipe, or nil after the pipe was closed.
     private let state: Locked<(messages: [Message], writing: Int32?)>
     /// The reading end of the pipe that wakes the thread, which the thread closes.
     let reading: Int32

@@ -16,7 +16,7 @@ public struct LoopbackResource: Sendable {
     /// A source for the bytes of a resource.
     public struct Content: Sendable {
         let count: Int
-        /// Creates a step that sends a range of the bytes.
+        /// A closure that creates a step, which sends a range of the bytes.
         let step: @Sendable (Range<Int>) -> LoopbackStep
 
         /// Returns a source that provides the given bytes.

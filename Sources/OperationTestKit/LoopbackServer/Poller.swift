@@ -18,13 +18,13 @@ protocol Poller: AnyObject {
     func close()
 }
 
-/// Events of a descriptor.
+/// The events of a descriptor, or the events for which a descriptor is watched.
 struct PollEvents: OptionSet {
     let rawValue: UInt8
 
     static let readable = Self(rawValue: 1)
     static let writable = Self(rawValue: 2)
-    /// An error, which is always reported.
+    /// An error, which is reported even if the descriptor is not watched for it.
     static let broken = Self(rawValue: 4)
 }
 

@@ -79,7 +79,9 @@ struct RemovalTests {
         #expect(downstream.isReady)
     }
 
-    /// Only long lists of dependencies use an index, and the counts of removed dependencies cover the transition.
+    /// Only long lists of dependencies have an index.
+    ///
+    /// The arguments result in shorter and longer lists.
     @Test(.comparesObjects, arguments: [0, 7, 8, 9, 29])
     func `the list of dependencies is ordered, without duplicates, and empty only after the end`(removed: Int) {
         let sources = (0..<3).map { HandDriven("\($0)") }, operation = HandDriven()

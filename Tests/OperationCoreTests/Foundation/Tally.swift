@@ -9,7 +9,7 @@ final class Tally: Sendable {
 
     var value: Int { state.withLock { $0.value } }
     var peak: Int { state.withLock { $0.peak } }
-    /// The number of additions of a positive amount.
+    /// The number of calls of `add` with a positive amount.
     var runs: Int { state.withLock { $0.runs } }
 
     @discardableResult
@@ -22,7 +22,7 @@ final class Tally: Sendable {
         }
     }
 
-    /// Counts one more while the closure runs.
+    /// Increases the value by 1 while the closure runs.
     func during<Result>(_ body: () -> Result) -> Result {
         add()
         defer { add(-1) }

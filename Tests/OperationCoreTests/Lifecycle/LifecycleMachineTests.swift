@@ -65,7 +65,7 @@ struct LifecycleMachineTests {
     }
 
     @Test(arguments: styles)
-    func `a start requests a preparation exactly if the body was not entered`(style: Style) {
+    func `a start requests a preparation if and only if the body was not entered`(style: Style) {
         let starts: [(inout LifecycleMachine) -> LifecycleMachine.StartAction?] = [
             { $0.start(isReady: true, hasDelay: false) },
             { $0.start(isReady: true, hasDelay: false, prepares: true) },

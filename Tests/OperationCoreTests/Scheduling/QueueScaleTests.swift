@@ -108,9 +108,11 @@ struct QueueScaleTests {
         await queue.drained()
     }
 
-    /// The table checks for free slots after an even number of ends, so both sequences of slots are tested.
+    /// The overlapping operations use two slots alternately.
+    ///
+    /// The shift changes which of the two slots is occupied when the table checks for free slots.
     @Test(arguments: [0, 1])
-    func `a burst of operations leaves no slots behind although later operations overlap`(shift: Int) throws {
+    func `a burst of operations leaves no slots behind even if later operations overlap`(shift: Int) throws {
         let workers = ManualWorkers(), queue = workers.makeQueue("overlapping")
         var present = HandDriven("the last slot")
         queue.isSuspended = true

@@ -298,7 +298,7 @@ final class BackgroundLedgerTests {
                     running.remove(ending)
                     end(ending)
                 }
-                // Transfers for which a task waits are not listed.
+                // The ledger must not return transfers for which a task already waits.
                 let waited = adopted.filter { tasks[$0] == nil }
                 let found = ledger.list([2_000 + number] + (ending.map { [$0] } ?? []) + waited)
                 if found != [2_000 + number] { faults.append("listed: \(found)") }

@@ -107,7 +107,7 @@ struct RateLimitMachineTests {
         var machine = RateLimitMachine<UInt64>(
             bucket: TokenBucket(rate, per: .seconds(1), burst: burst, now: moment(0)))
         var (now, number) = (0, UInt64(0))
-        // Requests that are ahead precede the others.
+        // Requests whose `isAhead` is true are sent before all others.
         var (waiting, sent): ([(number: UInt64, isAhead: Bool)], [Int]) = ([], [])
         for _ in 0..<2_000 {
             switch Int.random(in: 0..<4, using: &random) {

@@ -93,7 +93,7 @@ struct AttemptMachineTests {
         }
     }
 
-    @Test func `a request gets one task, and the time limit of a refused response completes it`() {
+    @Test func `a request gets only one task, and a refused response is complete at the time limit`() {
         var machine = machine(at: .creating)
         var steps = [machine.creation(), machine.creation(), machine.created(1)]
         #expect(steps == [.createTask, .none, .resumeOrSuspendTask])

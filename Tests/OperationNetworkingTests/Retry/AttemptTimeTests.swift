@@ -146,7 +146,7 @@ struct AttemptTimeTests {
         let operation = setting.undriven(bench.text(), hurried)
         let (authenticator, applied) = suspendingOnce(operation)
         operation.authenticate(by: authenticator)
-        // The thread that starts the operation also asks the authenticator.
+        // The thread that starts the operation also calls the authenticator. So the first call is already recorded.
         operation.start()
         #expect(applied.events.count == 1)
         operation.resume()
@@ -158,7 +158,7 @@ struct AttemptTimeTests {
     }
 
     @Test
-    func `a preparation that ends after its time limit does not disturb the next attempt`() async throws {
+    func `a preparation that ends after the time limit does not disturb the next attempt`() async throws {
         let answers = Gate()
         bench.server.route("GET", "/") { _ in
             LoopbackAnswer(.stall(until: answers), .head(200, ["Content-Length": "5"]), .send(Array("Hello".utf8)))
@@ -188,10 +188,10 @@ struct AttemptTimeTests {
         #expect(operation.attemptCount == 2 && bench.server.counts.heads == 1)
     }
 
-    /// Returns an authenticator that suspends the operation when it first applies its credential, and its calls.
+    /// Returns an authenticator that suspends the operation when it first applies its credential, and a recorder of the
+    /// authenticator's calls.
     ///
-    /// A request for which the operation was suspended just before it is sent may have an old credential, so it is
-    /// prepared again.
+    /// During the suspension, the credential may become out of date. So the request is prepared again.
     private func suspendingOnce(
         _ operation: NetworkDataOperation<String>
     ) -> (authenticator: Authenticator<String>, applied: EventRecorder<Int>) {
@@ -222,7 +222,7 @@ struct AttemptTimeTests {
     }
 }
 
-/// Delays the second preparation of an attempt until the test lets it continue.
+/// An observation that delays the second preparation of the first attempt until the test lets it continue.
 private final class Delaying: AttemptObservation {
     let (entered, leave) = (Gate(), Gate())
     private let begins = EventRecorder<Int>()

@@ -5,19 +5,19 @@ import OperationNetworking
 import Testing
 
 struct TransferMetricsTests {
-    /// A time that is set, and the time that the metrics return.
+    /// The times that are set, and the times that the metrics then return.
     private static let times: [(set: Duration?, returned: Duration?)] = [
         (nil, nil), (.zero, .zero), (.nanoseconds(1), .nanoseconds(1)), (.nanoseconds(-1), .nanoseconds(-1)),
         (.nanoseconds(999), .nanoseconds(999)), (.seconds(-3), .seconds(-3)), (.seconds(86_400), .seconds(86_400)),
         // A part of a nanosecond is dropped.
         (Duration(secondsComponent: 1, attosecondsComponent: 1_999_999_999), .nanoseconds(1_000_000_001)),
         (.nanoseconds(Int64.max), .nanoseconds(Int64.max)), (.seconds(Int64.max), .nanoseconds(Int64.max)),
-        // The minimum represents no time.
+        // The metrics use the minimum for a missing time, so the nearest other value is returned.
         (.nanoseconds(Int64.min), .nanoseconds(-Int64.max)), (.seconds(Int64.min), .nanoseconds(-Int64.max)),
     ]
 
     @Test(arguments: times)
-    func `each time is kept in nanoseconds, and a time beyond their range becomes the nearest one`(
+    func `each time is stored in nanoseconds, and a time out of range becomes the nearest value`(
         time: Duration?, returned: Duration?
     ) {
         let properties: [WritableKeyPath<TransferMetrics, Duration?>] = [

@@ -36,8 +36,9 @@ package struct QueueExplanation: Sendable, CustomStringConvertible {
         case suspended(because: String?)
         /// The operation is a barrier or was added after a barrier, and earlier entries have not ended.
         ///
-        /// The associated values are the barriers that were added before the entry, and all entries that must end
-        /// first, in no particular order. The barriers are `nil` if the operation itself is a barrier.
+        /// The associated values are the barriers that were added before the entry and have not ended, and all entries
+        /// that must end first, including these barriers. The entries are in no particular order. The first value is
+        /// `nil` if the operation itself is a barrier.
         case barrier(behind: [QueueEntry]?, ahead: [QueueEntry])
         /// The queue has reached its width.
         ///

@@ -86,10 +86,11 @@ package struct AttemptMachine: Sendable, Equatable {
     private var isGated = false
     /// Whether the operation was suspended or resumed since the policies let the request pass.
     private var hasChanged = false
-    /// Whether the task of the current request was about to be created.
-    private var isCreated = false
-    /// Whether a policy refuses the response regardless of its status, so that its rest is read only to reuse the
-    /// connection.
+    /// Whether the creation of the task for the current request has begun.
+    private var hasBegunCreation = false
+    /// Whether a policy refuses the response, regardless of its status.
+    ///
+    /// The rest of a refused response is read only so that its connection can be reused.
     package private(set) var isResponseRefused = false
     package private(set) var isSuspended = false {
         didSet {
@@ -134,7 +135,7 @@ package struct AttemptMachine: Sendable, Equatable {
 
     private mutating func prepare() -> Action {
         round += 1
-        (isCreated, isResponseRefused) = (false, false)
+        (hasBegunCreation, isResponseRefused) = (false, false)
         return enter(.preparing, .prepare)
     }
 
@@ -180,7 +181,9 @@ package struct AttemptMachine: Sendable, Equatable {
         }
     }
 
-    /// Records that a policy refuses the response, and returns `false` if this was recorded before.
+    /// Records that a policy refuses the response.
+    ///
+    /// The method returns `false` if this was recorded before or the attempt no longer accepts events.
     package mutating func refusedResponse(_ number: Int) -> Bool {
         guard acceptsEvents(number), !isResponseRefused else { return false }
         isResponseRefused = true
@@ -189,7 +192,7 @@ package struct AttemptMachine: Sendable, Equatable {
 
     /// Records that the time limit of the attempt has passed, which counts only until the response is complete.
     ///
-    /// A refused response is then complete.
+    /// If a policy refused the response, the machine treats the response as complete.
     package mutating func exceededTimeLimit(_ number: Int) -> Action {
         if isResponseRefused { return transferred(number) }
         let isUnderWay = isAt(.preparing, number) || isAt(.clearing, number) || acceptsEvents(number)
@@ -291,12 +294,14 @@ extension AttemptMachine {
         return isSuspended ? prepare() : enter(.creating, .createTask)
     }
 
-    /// Returns the action that creates the task, once for each request, or that creates the request again after a
-    /// suspension.
+    /// Returns the action that creates the task, or the action that prepares the request again because the operation
+    /// was suspended or resumed.
+    ///
+    /// The method returns the first of these actions only once for each request.
     package mutating func creation() -> Action {
-        guard phase == .creating, !isCreated else { return .none }
+        guard phase == .creating, !hasBegunCreation else { return .none }
         if isGated, hasChanged { return prepare() }
-        isCreated = true
+        hasBegunCreation = true
         return .createTask
     }
 

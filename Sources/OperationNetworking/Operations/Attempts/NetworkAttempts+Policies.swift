@@ -71,7 +71,8 @@ extension NetworkAttempts {
 
     /// Returns whether the request of the attempt may be sent now.
     ///
-    /// If not, the request is created again, unless a group is just about to cancel the operation.
+    /// If the request may not be sent, the operation prepares it again, unless the attempt is over or a group is
+    /// canceling the operation.
     func maySend(_ number: Int) -> Bool {
         let (owner, policies) = state.withLock { state in
             (state.machine.acceptsEvents(number) ? state.owner : nil, state.policies)

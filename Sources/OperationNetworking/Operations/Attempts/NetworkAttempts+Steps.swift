@@ -58,7 +58,7 @@ extension NetworkAttempts {
 
     /// Replaces the state of the last attempt, and returns `false` if this preparation is over.
     ///
-    /// While the observers were notified, the attempt may have exceeded its time limit, and the next one may have begun.
+    /// While the observers are notified, the attempt may exceed its time limit, and the next attempt may begin.
     private func forgetLastAttempt(_ round: Int) -> Bool {
         var lastRequest: NetworkRequest?
         let last: Attempt? = state.withLock { state in
@@ -256,8 +256,8 @@ extension NetworkAttempts {
     ///
     /// - Parameters:
     ///   - operation: The operation, which may be about to be freed.
-    ///   - outcome: Returns the error of the operation, if it failed, and the cause of its cancellation, if it was
-    ///     canceled.
+    ///   - outcome: A closure that returns the error of the operation, if the operation failed, and the cause of its
+    ///     cancellation, if the operation was canceled. The method calls the closure only if there is an observer.
     func end(
         of operation: any AnyNetworkOperation, _ outcome: () -> (error: NetworkError?, cause: CancellationCause?)
     ) {

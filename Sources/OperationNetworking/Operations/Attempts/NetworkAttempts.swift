@@ -19,7 +19,7 @@ package final class NetworkAttempts: Sendable {
         /// The operation, which is kept alive from its start to its end.
         var owner: (any AttemptOwner)?
         var attempt = Attempt()
-        /// The request of the last attempt, while the current one is being prepared.
+        /// The previous request of the operation, while the next request is being prepared.
         var lastRequest: NetworkRequest?
         @Boxed var metrics: TransferMetrics?
         /// The timer of the pause before the next attempt.
@@ -54,7 +54,8 @@ package final class NetworkAttempts: Sendable {
             set { laterHistory = newValue }
         }
 
-        /// Changes the attempt and returns the operation if the task of the attempt may still report events.
+        /// Changes the attempt and returns the operation, or returns nil if the task of the attempt may no longer
+        /// report events.
         mutating func changeIfReceiving(
             _ number: Int, _ change: (inout Attempt) -> Void = { _ in }
         ) -> (any AttemptOwner)? {
@@ -102,10 +103,10 @@ package final class NetworkAttempts: Sendable {
             return exchange(&timeout, with: nil)
         }
 
-        /// Removes everything that is not needed after the operation, and returns it to be released without holding the
-        /// lock.
+        /// Removes the values that are not needed after the operation ends, and returns the attempt as it was before.
         ///
-        /// A collector is kept if it made the result, because the result may need it.
+        /// Release the returned value without holding the lock. The attempt keeps its collector if the collector made
+        /// the result, because the result may need the collector.
         mutating func end(madeResult: Bool) -> Attempt {
             var rest = Attempt()
             if madeResult, error == nil, conclusion == nil { rest.collector = collector }
@@ -115,7 +116,10 @@ package final class NetworkAttempts: Sendable {
             return exchange(&self, with: rest)
         }
 
-        /// Stores the first failure of the attempt, and returns the values to release without holding the lock.
+        /// Stores the error of the attempt, and stops the time limit.
+        ///
+        /// The method returns the previous error, if any, to be released without holding the lock, and the timer to
+        /// cancel.
         mutating func fail(_ error: NetworkError) -> (error: NetworkError?, timer: (any OperationTimer)?) {
             (exchange(&self.error, with: error.completed(request: currentRequest, head: head)), stopTime())
         }
@@ -402,7 +406,7 @@ extension NetworkAttempts {
             switch state.machine.phase {
             case .deciding: old = exchange(&state.attempt.error, with: error)
             case .evaluating:
-                // The data of a refused response that was received is all there is.
+                // No more data of the refused response is read, so the collector must exist even if no data arrived.
                 if state.attempt.collector == nil { state.attempt.collector = ErrorBodyCollector(limit: keptBytes) }
             default: return action
             }
@@ -450,6 +454,7 @@ package struct AttemptTime: Sendable, Equatable {
     /// The time at which the limit is reached, or nil if the time is paused.
     package var end: OperationInstant? { since?.advanced(by: left) }
 
+    /// Returns the time that remains at a moment.
     package func left(at now: OperationInstant) -> Duration { end.map { now.duration(to: $0) } ?? left }
 
     /// Pauses the time.

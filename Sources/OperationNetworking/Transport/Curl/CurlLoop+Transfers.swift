@@ -104,7 +104,7 @@
 
         /// Reports the results of a transfer, and returns the transfer to the pool.
         ///
-        /// A transfer can fail before libcurl notices it.
+        /// The error may not come from libcurl, because OperationKit detects some failures itself.
         func conclude(_ transfer: CurlTransfer, _ task: CurlTask, _ error: NetworkError?) {
             // The time is read again, because libcurl read its times after the loop woke up.
             let metrics = CurlMetrics.collect(transfer, task, now: engine.now)

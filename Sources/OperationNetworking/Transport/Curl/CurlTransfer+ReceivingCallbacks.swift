@@ -183,7 +183,7 @@
 
         /// Decompresses bytes, delivers as many as the pauses allow, and keeps the rest.
         ///
-        /// Do not call this method while there is a rest, or if `decodes` is `false`.
+        /// Do not call this method if `hasRest` is `true` or `decodes` is `false`.
         package mutating func take(_ bytes: UnsafeRawBufferPointer, _ listener: Listener) throws(Refusal) {
             receivedCount += Int64(bytes.count)
             let used = try decode(bytes, listener)

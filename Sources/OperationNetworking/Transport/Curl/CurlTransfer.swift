@@ -191,7 +191,7 @@
             task?.confined.machine.pausedDirections ?? []
         }
 
-        /// Pauses the directions that the task has paused, and continues the others.
+        /// Pauses or resumes sending and receiving as the task requires.
         func applyPauses() {
             followPauses()
             if !deadlines.isConnected { limitConnect() }

@@ -16,11 +16,11 @@ package struct SlotTable<Ticket> {
         fileprivate let isAhead: Bool
     }
 
-    /// The permission to run one transfer, which is needed to release it.
+    /// The permission to run one transfer, which must be released when the transfer ends.
     package struct Slot: Sendable {
         /// The index of the host.
         package let host: Int
-        /// Whether the slot is beyond the limits.
+        /// Whether the slot was granted beyond the limits.
         package let isAhead: Bool
 
         package init(host: Int, isAhead: Bool) {
@@ -175,7 +175,7 @@ package struct SlotTable<Ticket> {
     /// Releases the slot of a transfer.
     ///
     /// - Parameters:
-    ///   - slot: The slot.
+    ///   - slot: The slot that the table granted.
     ///   - endsLookup: Whether a lookup of the name, if there is one, belongs to the transfer.
     package mutating func release(_ slot: Slot, endsLookup: Bool = true) {
         let index = slot.host

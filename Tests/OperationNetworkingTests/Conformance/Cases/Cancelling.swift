@@ -25,7 +25,7 @@ extension ConformanceCase {
                 late.withLock { $0.isCancelled = true }
             }
             #expect(record.error?.code == .cancelled)
-            // Foundation may have enqueued bytes.
+            // URLSession may still deliver bytes that it received before the cancellation.
             #expect(bench.kind == .urlSession || late.withLock { $0.bodyParts } == 0)
             await bench.server.counts { $0.openConnections == 0 }
             try await bench.checkHealth()
