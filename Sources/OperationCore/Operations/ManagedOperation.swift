@@ -41,9 +41,9 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         var wasAskedForReadiness = false
         /// Whether `isReady` was read after the start, because a queue may hold an operation that was started manually.
         var wasAskedAfterStart = false
-        /// The slot of the operation in `host`.
+        /// The index of the operation's entry in the table of `host`, or -1.
         var slot: Int32 = -1
-        /// The slot of the operation in `parent`.
+        /// The index of the operation among the children of `parent`, or -1.
         var parentSlot: Int32 = -1
         /// The number of the operation among the children that its group creates itself.
         var parentTag: Int32 = -1
@@ -229,7 +229,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// Starts the operation on the calling thread.
     ///
-    /// A queue calls this method automatically, so do not call it for an operation that you added to a queue.
+    /// An `OperationQueue` calls this method automatically, and a ``QueueManager`` or a group starts its operations without
+    /// it. So do not call this method for an operation that you added to a queue or a group.
     ///
     /// - If some dependencies have not ended, the operation begins on a global queue after all of them have ended.
     /// - If the operation is suspended, this method resumes it.

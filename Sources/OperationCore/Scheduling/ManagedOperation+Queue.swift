@@ -30,7 +30,7 @@ struct QueuePlace {
 extension ManagedOperation {
     /// Adds the operation to the queue, unless another queue, group or caller already uses it.
     ///
-    /// The operation has no slot in the queue yet, so nothing happens to it before `assignPlace`.
+    /// The operation has no entry in the queue yet, so nothing happens to it before `assignPlace`.
     ///
     /// - Returns: The reason for a refusal, or `nil` if the queue now holds the operation.
     func claim(for engine: QueueEngine) -> QueueError? {
@@ -50,7 +50,7 @@ extension ManagedOperation {
         return QueueRefusal.inFoundationQueue.error(self, engine.name)
     }
 
-    /// Removes the operation from the queue before it has a slot.
+    /// Removes the operation from the queue before it has an entry.
     func releaseClaim() {
         core.release { core in
             core.extras?.maps?.added = nil
@@ -59,7 +59,7 @@ extension ManagedOperation {
         life.signalReadyIfLinked()
     }
 
-    /// Gives the operation its slot, and returns its state in the queue.
+    /// Gives the operation the index of its entry, and returns its state in the queue.
     func assignPlace(_ slot: QueueMachine.Slot) -> QueuePlace {
         core.withLock { core in
             core.slot = slot
@@ -67,12 +67,12 @@ extension ManagedOperation {
         }
     }
 
-    /// Returns the operation's slot in a queue, or `nil` if it has left the queue or has no slot yet.
+    /// Returns the index of the operation's entry, or `nil` if it has left the queue or has no entry yet.
     func slot(in engine: QueueEngine) -> QueueMachine.Slot? {
         core.withLock { core in core.host === engine && core.slot >= 0 ? core.slot : nil }
     }
 
-    /// Returns the operation's state in a queue, or `nil` if it has left the queue or has no slot yet.
+    /// Returns the operation's state in a queue, or `nil` if it has left the queue or has no entry yet.
     func place(in engine: QueueEngine) -> QueuePlace? {
         core.withLock { core in
             core.host === engine && core.slot >= 0 ? core.place(of: life) : nil

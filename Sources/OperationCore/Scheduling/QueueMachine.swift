@@ -17,6 +17,9 @@ import Foundation
 /// The entries between two barriers form an *epoch*. Only entries of the front epoch may run. When all of its entries
 /// have ended, the next epoch becomes the front epoch. A barrier is an epoch with a single entry.
 struct QueueMachine {
+    /// The index of an entry in the table.
+    ///
+    /// It is not the slot that an entry needs to run, of which the queue has as many as its width.
     typealias Slot = Int32
 
     /// The work of an entry.

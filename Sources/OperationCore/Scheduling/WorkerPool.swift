@@ -365,8 +365,8 @@ package enum BorrowedThread {
         notes.threadOwner = outer
     }
 
-    /// Whether the calling thread works for a queue, or a queue borrowed it from a pool, so that it may wait for the
-    /// disk.
+    /// Whether the calling thread works for a queue or belongs to a pool whose threads may block, so that it may wait
+    /// for the disk.
     package static var mayBlock: Bool {
         let notes = ThreadNotes.current
         return notes.threadOwner != nil || notes.worker != nil
