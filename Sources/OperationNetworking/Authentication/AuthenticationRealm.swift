@@ -118,13 +118,13 @@ public final class AuthenticationRealm: Sendable {
     ///
     /// If the credential was replaced before the rejection, the rejection does not concern its replacement.
     ///
-    /// - Parameter first: The number of credentials at the first rejection in the same operation, or nil if there was
-    ///   none.
+    /// - Parameter first: The version of the credential at the first rejection in the same operation, or nil if there
+    ///   was none.
     func reject(_ version: Int, after first: Int?, _ waiter: Waiter, in scope: RefreshScope) -> Machine.Answer {
         apply(in: scope) { $0.reject(version, isSecond: first.map { version > $0 } ?? false, waiter, now: $1) }
     }
 
-    /// Reports a rejection before the response is complete, and returns the number of credentials so far.
+    /// Reports a rejection before the response is complete, and returns the current version.
     func recordRejection(_ version: Int, after first: Int?, _ scope: RefreshScope) -> Int {
         apply(in: scope) { machine, now in
             let present = machine.version

@@ -19,7 +19,7 @@ final class CredentialAgent: AttemptPolicy, @unchecked Sendable {
         var judged: (attempt: Int, head: ResponseHead, isRejected: Bool)?
         /// The realms whose credentials the user adds to the request.
         var without: [UInt64] = []
-        /// The number of credentials of a realm at the first of consecutive rejections.
+        /// The version of each realm's credential at the first of consecutive rejections.
         var rejections: [ObjectIdentifier: Int] = [:]
         /// The only origins that get the credentials of realms without origins, or `nil` for any origin.
         var allowedOrigins: [RequestOrigin]?

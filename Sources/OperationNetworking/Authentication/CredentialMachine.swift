@@ -13,7 +13,7 @@ import OperationCore
 /// ```text
 ///            set                    rejected, or nearly out of date
 /// absent ─────────▶ valid(version) ─────────────────────────────────▶ refreshing
-///   │ wanted          ▲   ▲ refreshed: version + 1, the line is released ──┤
+///   │ wanted          ▲   ▲ refreshed: version + 1, waits end ─────────────┤
 ///   └─────────────────│───┴────────────────────────────────────────────────┤
 ///                     └──── set ──── failed(for that version) ◀── failed ──┘
 /// ```
@@ -45,7 +45,9 @@ package struct CredentialMachine<Credential: Sendable, Waiter: Sendable> {
         case absent
         /// The credential must be refreshed from the first time on, and cannot be used from the second time on.
         case valid(Credential, staleAt: OperationInstant?, endsAt: OperationInstant?)
-        /// The old credential was not rejected, and may be used until this time if the refresh fails.
+        /// A refresh is in progress, or the user must set a credential.
+        ///
+        /// If the refresh fails, the old credential may be used until this time, unless it was rejected.
         case refreshing(Int, old: Credential?, usableUntil: OperationInstant?)
         case failed(Failure, until: OperationInstant?, old: Credential?)
     }

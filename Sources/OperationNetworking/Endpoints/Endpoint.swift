@@ -70,7 +70,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// A closure that receives the ``NetworkBase`` and creates the body of the request.
     ///
     /// The operation calls the closure each time it creates the request, which happens at least once for each attempt.
-    /// The closure runs on the thread that starts the operation, begins another attempt or ends a wait.
+    /// The closure runs on the thread that starts the operation, or later on any thread.
     public var makeBody: @Sendable (NetworkBase) throws -> RequestBody {
         get { values.makeBody }
         set { (values.makeBody, values.hasBodyInMemory) = (newValue, false) }

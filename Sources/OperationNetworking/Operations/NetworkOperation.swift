@@ -45,9 +45,9 @@ import Synchronization
 /// The operation calls these hooks in each attempt. If the request waits, for example for a credential, the operation
 /// calls ``makeRequest()``, ``prepareRequest(_:)`` and ``adapt(_:)`` again after the wait.
 ///
-/// The ``makeRequest()`` and ``prepareRequest(_:)`` hooks run on the thread that starts the operation, begins another
-/// attempt or ends the wait. The ``adapt(_:)`` hook runs in Swift's cooperative thread pool. The `evaluate` hooks never
-/// run on a session's thread, so the hooks cannot block that thread.
+/// The ``makeRequest()`` and ``prepareRequest(_:)`` hooks run on the thread that starts the operation, or later on any
+/// thread. The ``adapt(_:)`` hook runs in Swift's cooperative thread pool. OperationKit never calls these hooks or the
+/// `evaluate` hooks on a session's thread, so the hooks cannot block that thread.
 ///
 /// ### Without an evaluator
 ///
@@ -270,7 +270,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// The operation calls this method at least once for each attempt, before ``prepareRequest(_:)``. If the request
     /// waits, for example for a credential, the operation calls the method again after the wait. The method runs on the
-    /// thread that starts the operation, begins another attempt or ends the wait.
+    /// thread that starts the operation, or later on any thread.
     ///
     /// The default implementation returns the request that you passed to the initializer. If you created the operation
     /// without a request, the operation fails.

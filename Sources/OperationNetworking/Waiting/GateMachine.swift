@@ -347,7 +347,7 @@ package struct GateWait: ~Copyable, Sendable {
     ///   - leave: A closure that removes the operation from the gate if it still waits.
     ///   - held: A closure that notifies the operation that it is held.
     package func begin(_ order: NotificationOrder, leave: @escaping @Sendable () -> Void, held: () -> Void) {
-        // `old` leaves the previous gate, or this gate if the operation has ended.
+        // If the operation has ended, it leaves this gate. Otherwise, the closure of the previous wait is only released.
         let (old, hasEnded) = state.withLock { state in
             (state.hasEnded ? leave : exchange(&state.leave, with: leave), state.hasEnded)
         }

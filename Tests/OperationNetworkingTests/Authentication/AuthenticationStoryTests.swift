@@ -2,9 +2,11 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import OperationNetworking
 import OperationTestKit
+import Synchronization
 import Testing
+
+@testable import OperationNetworking
 
 /// Authentication together with retry, suspension, deadlines, bodies and queues.
 @Suite("Authentication with retry, suspension, deadlines and queues", .timeLimit(.minutes(1)))
@@ -127,6 +129,24 @@ struct AuthenticationStoryTests {
         try await bench.bench.checkNothingIsLeft()
     }
 
+    @Test func `the end of a wait is reported before the next attempt, also after a suspension`() async throws {
+        let bench = try TokenBench(), refreshes = Gate()
+        let authenticator = bench.authenticator("old", refresh: refreshes.opening("new"))
+        let operation = bench.operation(authenticator)
+        let delaying = DelayedDecision()
+        operation.networkAttempts.state.withLock { $0.observation = delaying }
+        operation.networkAttempts.isObserved.store(true, ordering: .relaxed)
+        operation.start()
+        await until { authenticator.postponedCount == 1 }
+        operation.suspend()
+        refreshes.open()
+        await delaying.entered.passage()
+        operation.resume()
+        delaying.leave.open()
+        #expect(try await operation.value == "Hello")
+        #expect(delaying.steps.events == ["begins 1", "pauses 1", "decided 1", "begins 2"])
+    }
+
     @Test func `the attempt timeout does not run while the request waits for a token`() async throws {
         let bench = try TokenBench(), refreshes = Gate()
         let authenticator = bench.authenticator(
@@ -183,5 +203,23 @@ struct AuthenticationStoryTests {
         #expect(queue.explain(first) == "first runs in queue api: waiting 3.2 s before attempt 2.")
         clock.advance(by: .seconds(4))
         #expect(try await first.value == "Hello")
+    }
+}
+
+/// Records the decisions and preparations of an operation, and delays the report of the end of a wait.
+private final class DelayedDecision: AttemptObservation {
+    let (entered, leave) = (Gate(), Gate())
+    let steps = EventRecorder<String>()
+
+    func record(_ step: AttemptStep, _ number: Int, by operation: any AnyNetworkOperation) {
+        switch step {
+        case .begins: steps.record("begins \(number)")
+        case .decided(let answer):
+            if case .pause = answer.decision { return steps.record("pauses \(number)") }
+            entered.open()
+            leave.wait()
+            steps.record("decided \(number)")
+        default: break
+        }
     }
 }

@@ -365,24 +365,20 @@ struct OperationHookTests {
         #expect(hopeless.attemptCount == 3)
     }
 
-    #if OPERATIONKIT_LIBCURL
-        @Test func `the hooks of a repeated attempt do not run on the thread of the session`() async throws {
-            final class Noted: NetworkDataOperation<String>, @unchecked Sendable {
-                let isOnSession = EventRecorder<Bool>()
+    @Test func `the hooks of a repeated attempt do not run on the queue of the session`() async throws {
+        final class Noted: NetworkDataOperation<String>, @unchecked Sendable {
+            let isOnSession = EventRecorder<Bool>()
 
-                override func makeRequest() throws -> NetworkRequest {
-                    isOnSession.record(SessionDeferredWork.current != nil)
-                    return try super.makeRequest()
-                }
+            override func makeRequest() throws -> NetworkRequest {
+                isOnSession.record(DispatchQueue.getSpecific(key: FailingSession.key) == true)
+                return try super.makeRequest()
             }
-            let bench = try OperationBench()
-            bench.server.route("/") { _ in .reset }
-            let operation = Noted(url: bench.server.url("/"), urlSession: bench.session) { _, _ in "" }
-            operation.networkAttempts.changePolicies { $0.manual = Again(most: 3) }
-            _ = await failure(of: operation)
-            #expect(operation.isOnSession.events == [false, false, false])
         }
-    #endif
+        let operation = Noted(url: bench.server.url("/"), urlSession: FailingSession()) { _, _ in "" }
+        operation.networkAttempts.changePolicies { $0.manual = Again(most: 3) }
+        _ = await failure(of: operation)
+        #expect(operation.isOnSession.events == [false, false, false])
+    }
 
     @Test func `many attempts that fail in a hook need no deep stack`() async throws {
         /// Has an asynchronous hook that does not suspend its task, and no task.
@@ -462,4 +458,39 @@ final class Again: AttemptPolicy, @unchecked Sendable {
     override func decide(_ report: AttemptReport, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
         answer(AttemptPolicyDecision(report.number < most ? .again(after: pause) : .fail))
     }
+}
+
+/// A session whose requests all fail on its queue.
+private final class FailingSession: NetworkSession {
+    static let key = DispatchSpecificKey<Bool>()
+    private let queue = DispatchQueue(label: "FailingSession")
+
+    init() {
+        queue.setSpecific(key: Self.key, value: true)
+    }
+
+    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
+        FailingTask(queue, receiver)
+    }
+}
+
+private final class FailingTask: NetworkTask {
+    private let queue: DispatchQueue
+    private let receiver: any NetworkReceiver
+
+    init(_ queue: DispatchQueue, _ receiver: any NetworkReceiver) {
+        (self.queue, self.receiver) = (queue, receiver)
+    }
+
+    func resume() {
+        queue.async { [self] in
+            receiver.task(
+                self, didEndWith: NetworkError(code: .connectionLost, phase: .receiving, message: "It is lost."))
+        }
+    }
+
+    func suspend() {}
+    func cancel() {}
+    func hold() {}
+    func proceed() {}
 }

@@ -35,8 +35,8 @@ extension FailedAttempt {
 
 /// A policy of one operation, such as a retry, a wait for the network, or a credential.
 ///
-/// A policy can hold a request back before it is sent, and decides how to continue after a failed attempt. This class
-/// does neither, and a subclass overrides the methods that it needs.
+/// A policy can hold a request back or change it before it is sent, and decides how to continue after a failed attempt.
+/// This class does none of this, and a subclass overrides the methods that it needs.
 package class AttemptPolicy: @unchecked Sendable {
     // Sendable: the class has no state, and the state of its subclasses is behind locks.
 
@@ -90,10 +90,10 @@ package class AttemptPolicy: @unchecked Sendable {
     /// thread of the session.
     package func takenBack(_ number: Int) {}
 
-    /// Examines the headers of a response as soon as they arrive, and returns whether the response is a failure
-    /// regardless of its status.
+    /// Handles the headers of a response as soon as they arrive, and returns whether the response is a failure regardless
+    /// of its status.
     ///
-    /// The headers may arrive when the attempt is over and the next one has begun.
+    /// The policy may act on the headers. For example, the `CredentialAgent` starts a refresh. The headers may arrive when the attempt is over and the next one has begun.
     package func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool { false }
 
     /// Decides about a failed attempt.

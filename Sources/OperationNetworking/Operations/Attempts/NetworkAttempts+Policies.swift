@@ -196,6 +196,7 @@ extension NetworkAttempts {
         guard awaits else { return }
         if !isHeldOrPaused { record(.decided(answer), report.number, owner) }
         let now = owner.clock.now
+        let order = NotificationOrder()
         // An error may hold a user's object, so it is released without holding the lock.
         var left: NetworkError?
         let action: AttemptMachine.Action? = state.withLock { state in
@@ -204,7 +205,9 @@ extension NetworkAttempts {
             if let error = answer.error { left = exchange(&state.attempt.error, with: error) }
             let records = state.history.records
             if answer.decision == .fail { state.attempt.error?.attempts = records }
-            return state.machine.decided(answer.decision, report.number)
+            let action = state.machine.decided(answer.decision, report.number)
+            if action == .none, isHeldOrPaused { state.delayedStep = order }
+            return action
         }
         withExtendedLifetime(left) {}
         guard let action else { return }
@@ -215,9 +218,8 @@ extension NetworkAttempts {
         }
         guard isHeldOrPaused else {
             // The hooks of the next attempt are code of the user, which must not block the thread of a session.
-            return action == .takeSlot && SessionDeferredWork.current != nil
-                ? performElsewhere(action) : perform(action)
+            return action == .takeSlot && !BorrowedThread.mayBlock ? performElsewhere(action) : perform(action)
         }
-        performElsewhere(action) { self.record(.decided(answer), report.number, owner) }
+        performElsewhere(action, order) { self.record(.decided(answer), report.number, owner) }
     }
 }

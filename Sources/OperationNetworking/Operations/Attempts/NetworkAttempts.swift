@@ -21,6 +21,8 @@ package final class NetworkAttempts: Sendable {
         var attempt = Attempt()
         /// The previous request of the operation, while the next request is being prepared.
         var lastRequest: NetworkRequest?
+        /// The order in which a decision is reported and the step after it begins, if a suspension delays this step.
+        @Boxed var delayedStep: NotificationOrder?
         @Boxed var metrics: TransferMetrics?
         /// The timer of the pause before the next attempt.
         @Boxed var timer: (any OperationTimer)?
@@ -173,7 +175,9 @@ package final class NetworkAttempts: Sendable {
             }
             if isLimited { watchTime(number, owner) }
         }
-        perform(action)
+        // The report of the last decision precedes the steps that follow from it.
+        let order = isSuspended ? nil : state.withLock { exchange(&$0.delayedStep, with: nil) }
+        if let order { order.second { self.perform(action) } } else { perform(action) }
     }
 
     /// Performs an action, and the actions that follow from it on this thread.
@@ -321,13 +325,18 @@ extension NetworkAttempts {
         state.withLock { $0.owner == nil ? .none : $0.machine.returned($0.machine.attempt) }
     }
 
-    /// Performs an action on another thread, because other operations need this thread.
+    /// Performs an action on a global queue, because it may run user code, which must not block this thread.
     ///
-    /// Only slots are requested and released here, in the order of the events.
+    /// Only slots are requested and released on this thread, in the order of the events.
     ///
-    /// - Parameter notify: A closure that is called on the other thread before everything that follows.
-    func performElsewhere(_ action: AttemptMachine.Action, notifying notify: (@Sendable () -> Void)? = nil) {
-        let turns = NotificationOrder()
+    /// - Parameters:
+    ///   - action: The action.
+    ///   - turns: Orders everything that follows after `notify`.
+    ///   - notify: A closure that is called on the global queue.
+    func performElsewhere(
+        _ action: AttemptMachine.Action, _ turns: NotificationOrder = NotificationOrder(),
+        notifying notify: (@Sendable () -> Void)? = nil
+    ) {
         let next =
             switch action {
             case .takeSlot: takeSlot(turns)
