@@ -56,8 +56,8 @@ public final class DefaultNetworkSession: NetworkSession {
     ///
     /// The new session must not send its requests to a `DefaultNetworkSession`, because the two sessions would pass
     /// each request to each other forever. Instead, use ``platformTransport`` as the transport of the new session. If
-    /// you set an ``ExchangeSession`` whose transport is a `DefaultNetworkSession`, OperationKit replaces the transport
-    /// with ``platformTransport``.
+    /// you set an ``ExchangeSession`` that sends its requests to a `DefaultNetworkSession`, directly or through other
+    /// exchange sessions, OperationKit replaces the `DefaultNetworkSession` with ``platformTransport``.
     public var session: (any NetworkSession)? {
         get { Self.chosen.withLock { $0 ?? builtIn } }
         set {
@@ -68,10 +68,10 @@ public final class DefaultNetworkSession: NetworkSession {
 
     private func withoutCycle(_ session: any NetworkSession) -> (any NetworkSession)? {
         if session is DefaultNetworkSession { return nil }
-        guard let exchange = session as? ExchangeSession, exchange.transport is DefaultNetworkSession else {
-            return session
-        }
-        return ExchangeSession(over: Self.platformTransport, configuration: exchange.configuration)
+        guard let exchange = session as? ExchangeSession else { return session }
+        let transport = withoutCycle(exchange.transport) ?? Self.platformTransport
+        return transport === exchange.transport
+            ? exchange : ExchangeSession(over: transport, configuration: exchange.configuration)
     }
 
     /// Creates a task that sends a request with the current ``session``.

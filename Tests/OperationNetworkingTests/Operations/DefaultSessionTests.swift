@@ -78,6 +78,9 @@ struct DefaultSessionTests {
         let chosen = standard.session as? ExchangeSession
         #expect(chosen?.transport is DefaultNetworkSession == false)
         #expect(chosen?.configuration.cookies === configuration.cookies)
+        standard.session = ExchangeSession(over: ExchangeSession(over: standard))
+        let inner = (standard.session as? ExchangeSession)?.transport as? ExchangeSession
+        #expect(inner?.transport is DefaultNetworkSession == false)
         standard.session = standard
         #expect(standard.session is ExchangeSession)
     }
