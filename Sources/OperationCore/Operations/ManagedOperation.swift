@@ -229,8 +229,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
 
     /// Starts the operation on the calling thread.
     ///
-    /// An `OperationQueue` calls this method automatically, and a ``QueueManager`` or a group starts its operations without
-    /// it. So do not call this method for an operation that you added to a queue or a group.
+    /// An `OperationQueue` calls this method automatically, and a ``QueueManager`` or a group starts its operations
+    /// without it. So do not call this method for an operation that you added to a queue or a group.
     ///
     /// - If some dependencies have not ended, the operation begins on a global queue after all of them have ended.
     /// - If the operation is suspended, this method resumes it.

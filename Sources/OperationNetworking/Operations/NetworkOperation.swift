@@ -46,8 +46,8 @@ import Synchronization
 /// calls ``makeRequest()``, ``prepareRequest(_:)`` and ``adapt(_:)`` again after the wait.
 ///
 /// The ``makeRequest()`` and ``prepareRequest(_:)`` hooks run on the thread that starts the operation, or later on any
-/// thread. The ``adapt(_:)`` hook runs in Swift's cooperative thread pool. OperationKit never calls these hooks or the
-/// `evaluate` hooks on a session's thread, so the hooks cannot block that thread.
+/// thread. The ``adapt(_:)`` hook runs in Swift's cooperative thread pool. Unless you start or resume the operation on a
+/// session's thread, these hooks and the `evaluate` hooks never run on that thread, so they cannot block it.
 ///
 /// ### Without an evaluator
 ///

@@ -147,6 +147,33 @@ struct AuthenticationStoryTests {
         #expect(delaying.steps.events == ["begins 1", "pauses 1", "decided 1", "begins 2"])
     }
 
+    @Test func `the end of a wait is reported before the next attempt, also if a suspension follows`() async throws {
+        let bench = try TokenBench(), refreshes = Gate(), occupied = Gate(), leave = Gate()
+        let authenticator = bench.authenticator("old", refresh: refreshes.opening("new"))
+        let (operation, queue) = (bench.operation(authenticator), QueueManager("one", width: 1))
+        let delaying = DelayedDecision()
+        operation.networkAttempts.state.withLock { $0.observation = delaying }
+        operation.networkAttempts.isObserved.store(true, ordering: .relaxed)
+        try queue.add(operation)
+        await until { authenticator.postponedCount == 1 }
+        // Another operation takes the slot, so the wait for a slot ends after the suspension.
+        try queue.add(
+            ClosureOperation {
+                occupied.open()
+                leave.wait()
+            })
+        await occupied.passage()
+        refreshes.open()
+        await delaying.entered.passage()
+        operation.suspend()
+        leave.open()
+        await until { operation.networkAttempts.state.withLock { $0.machine.phase == .preparing } }
+        operation.resume()
+        delaying.leave.open()
+        #expect(try await operation.value == "Hello")
+        #expect(delaying.steps.events == ["begins 1", "pauses 1", "decided 1", "begins 2"])
+    }
+
     @Test func `the attempt timeout does not run while the request waits for a token`() async throws {
         let bench = try TokenBench(), refreshes = Gate()
         let authenticator = bench.authenticator(

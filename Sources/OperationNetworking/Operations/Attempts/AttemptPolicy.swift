@@ -90,10 +90,11 @@ package class AttemptPolicy: @unchecked Sendable {
     /// thread of the session.
     package func takenBack(_ number: Int) {}
 
-    /// Handles the headers of a response as soon as they arrive, and returns whether the response is a failure regardless
-    /// of its status.
+    /// Handles the headers of a response as soon as they arrive, and returns whether the response is a failure
+    /// regardless of its status.
     ///
-    /// The policy may act on the headers. For example, the `CredentialAgent` starts a refresh. The headers may arrive when the attempt is over and the next one has begun.
+    /// The policy may act on the headers. For example, the `CredentialAgent` starts a refresh. The headers may arrive
+    /// when the attempt is over and the next one has begun.
     package func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool { false }
 
     /// Decides about a failed attempt.

@@ -305,11 +305,11 @@ extension NetworkAttempts {
         guard let (owner, number) = running() else { return .none }
         let mayContinue = owner.wake(waitNumber) { [weak self] in
             guard let self else { return }
-            let action = returned()
+            let action = returned(turns)
             guard let turns, action != .none else { return perform(action) }
             turns.second { self.perform(action) }
         }
-        if mayContinue { return returned() }
+        if mayContinue { return returned(turns) }
         // The server is not responsible for this wait.
         let now = owner.clock.now
         state.withLock { state in
@@ -321,8 +321,15 @@ extension NetworkAttempts {
     }
 
     /// Returns the next action of an operation that has a slot.
-    private func returned() -> AttemptMachine.Action {
-        state.withLock { $0.owner == nil ? .none : $0.machine.returned($0.machine.attempt) }
+    private func returned(_ turns: NotificationOrder?) -> AttemptMachine.Action {
+        state.withLock { state in
+            guard state.owner != nil else { return .none }
+            let wasReturning = state.machine.phase == .returning
+            let action = state.machine.returned(state.machine.attempt)
+            // A suspension delays the preparation, which must still follow the report.
+            if let turns, wasReturning, action == .none { state.delayedStep = turns }
+            return action
+        }
     }
 
     /// Performs an action on a global queue, because it may run user code, which must not block this thread.
