@@ -52,6 +52,10 @@ struct URLSessionDifference: Sendable {
             .hangs, "libcurl reads trailers without a limit, and Foundation reports nothing while libcurl reads them.",
             "endless trailers fail the request"),
         group(
+            .unreliable,
+            "libcurl reads a chunk extension without a limit, and Foundation may report nothing while libcurl reads it.",
+            "an endless chunk extension fails the request"),
+        group(
             .hangs,
             "OperationKit writes the stream to a file before it sends the request, so the server receives no request.",
             "canceling a task ends it, even if its body producer has no bytes"),
