@@ -25,8 +25,8 @@ struct NumberedPoolTests {
         var all: [String] = []
         pool.forEach { all.append($0) }
         #expect(all == ["0"])
-        let anew = pool.take(orMake: make)
-        #expect(anew == "1" && made == [0, 1, 1])
+        let replacement = pool.take(orMake: make)
+        #expect(replacement == "1" && made == [0, 1, 1])
         pool.removeAll()
         #expect(pool.isEmpty && pool.usedCount == 0)
     }

@@ -232,8 +232,8 @@ struct TransferDeadlinesTests {
         #expect(!early)
         watch.wake()
         #expect(watch.due == nil)
-        let anew = watch.look(at: 1_100)
-        #expect(!anew && watch.due == 1_200)
+        let restarted = watch.look(at: 1_100)
+        #expect(!restarted && watch.due == 1_200)
         let over = watch.look(at: 1_200)
         #expect(over && watch.due == nil)
     }
