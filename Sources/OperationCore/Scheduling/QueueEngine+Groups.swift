@@ -35,7 +35,8 @@ extension QueueEngine {
             }
         }
         if claimed.count < children.count { releaseReservations(children.count - claimed.count) }
-        enterClaimed(claimed)
+        // The end of a child often makes the group add the next one.
+        enterClaimed(claimed, isBorrowed: ThreadNotes.current.isBorrowed)
         return true
     }
 

@@ -377,7 +377,9 @@ extension QueueEngine {
     }
 
     /// Adds operations for which slots are reserved.
-    func enterClaimed(_ operations: [ManagedOperation]) {
+    ///
+    /// If `isBorrowed` is `true`, the calling thread may begin one of them. See ``BorrowedThread``.
+    func enterClaimed(_ operations: [ManagedOperation], isBorrowed: Bool = false) {
         // The operations are added in portions, so that the threads of the queue do not have to wait for all of them.
         var rest = operations[...]
         while !rest.isEmpty {
@@ -387,6 +389,7 @@ extension QueueEngine {
             // again.
             var raising: [(ManagedOperation, QueueLevel)] = []
             apply { state, after in
+                after.isBorrowed = isBorrowed
                 state.reserved -= portion.count
                 for operation in portion {
                     let level = enter(operation, isBarrier: false, nil, &state, &after)
