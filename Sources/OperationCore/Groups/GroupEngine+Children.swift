@@ -301,12 +301,19 @@ extension ManagedOperation {
     /// Passes the settings of the groups around the operation to `take`, the nearest group first, until it returns
     /// true.
     package final func askGroups<Offer: Sendable>(for type: Offer.Type, _ take: (Offer) -> Bool) {
+        askGroups { offers in offers[type].map(take) ?? false }
+    }
+
+    /// Passes the settings of the groups around the operation to a closure until it returns `true`.
+    ///
+    /// The method is not generic, because most operations are in no group.
+    private func askGroups(_ take: (GroupOffers) -> Bool) {
         var next: ManagedOperation? = self
         while let operation = next {
             guard let parent = operation.core.withLock({ $0.parentEngine }) else { return }
             // A group whose children begin has begun itself, and has not ended.
-            let (offer, group) = parent.state.withLock { ($0.offers[type], $0.operation) }
-            if let offer, take(offer) { return }
+            let (offers, group) = parent.state.withLock { ($0.offers, $0.operation) }
+            if !offers.isEmpty, take(offers) { return }
             next = group
         }
     }

@@ -122,70 +122,54 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
 
 /// Makes the children of a map, and keeps their results.
 final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupSource {
-    private struct State {
-        // Only used by the caller that asks for the next child, never by two threads at the same time, but still behind
-        // the lock.
-        var rest: Feed?
-        var make: (@Sendable (Feed.Element) -> TypedOperation<Value, Failure>)?
-        var results: [Value?] = []
-        /// The elements of the children that have not ended, by their tags.
-        var elements: [Int32: Feed.Element] = [:]
+    typealias Make = @Sendable (Feed.Element) -> TypedOperation<Value, Failure>
+
+    /// The element of a child, and then the child's result.
+    private enum Entry {
+        case element(Feed.Element)
+        case ended(Value?)
     }
 
-    private let state: Locked<State>
+    // Sendable: only `next` and `release` use the rest, and the group never calls them at the same time.
+    private nonisolated(unsafe) var rest: (feed: Feed, make: Make)?
+    private let lock = Locked(())
+    // Sendable: the entries are used only under the lock. The lock does not contain them, because it would then be
+    // generic, and each use would look up the descriptions of its types.
+    private nonisolated(unsafe) var entries: [Entry] = []
 
-    init(_ feed: Feed, _ make: @escaping @Sendable (Feed.Element) -> TypedOperation<Value, Failure>) {
-        state = Locked(State(rest: feed, make: make))
-    }
+    init(_ feed: Feed, _ make: @escaping Make) { rest = (feed, make) }
 
     func next() -> GroupPull {
-        // The iterator may be user code, so it is removed from the state and used without holding the lock.
-        let taken = state.withLock { state in
-            Unchecked((exchange(&state.rest, with: nil), state.make, state.results.count))
-        }
-        let (feed, make, index) = taken.value
-        guard var rest = feed, let make else { return .noMore }
-        guard let element = rest.next() else {
-            if rest.isOver { return .noMore }
-            let left = Unchecked(rest)
-            state.withLock { $0.rest = left.value }
-            return .notNow
-        }
-        let tag = Int32(truncatingIfNeeded: index)
-        let left = Unchecked((rest, element))
-        state.withLock { state in
-            state.rest = left.value.0
-            state.results.append(nil)
-            state.elements[tag] = left.value.1
+        guard let make = rest?.make else { return .noMore }
+        // The iterator may be user code, so the lock is not held.
+        guard let element = rest?.feed.next() else { return rest?.feed.isOver == false ? .notNow : .noMore }
+        let tag = lock.withLock { _ in
+            entries.append(.element(element))
+            return Int32(truncatingIfNeeded: entries.count - 1)
         }
         return .child(make(element), tag: tag)
     }
 
     func take(_ child: ManagedOperation, tag: Int32) {
-        let result = (child as? TypedOperation<Value, Failure>)?.outcomeInGroup?.result
-        state.release { state in
-            if let result { state.results[Int(tag)] = result }
-            return Unchecked(state.elements.removeValue(forKey: tag))
-        }
+        var entry = Entry.ended((child as? TypedOperation<Value, Failure>)?.outcomeInGroup?.result)
+        lock.withLock { _ in swap(&entry, &entries[Int(tag)]) }
+        // The element may be an object of the user, so it is released without holding the lock.
+        withExtendedLifetime(entry) {}
     }
 
     func describe(tag: Int32) -> String? {
         // The description of the element may be user code, so it is requested without holding the lock.
-        let element = state.withLock { Unchecked($0.elements[tag]) }.value
-        return "element \(tag)" + (element.flatMap { ElementName($0).text }.map { " (\($0))" } ?? "")
+        guard case .element(let element) = lock.withLock({ _ in entries[Int(tag)] }) else { return "element \(tag)" }
+        return "element \(tag)" + (ElementName(element).text.map { " (\($0))" } ?? "")
     }
 
-    func release() {
-        state.release { state in
-            Unchecked(
-                (
-                    exchange(&state.rest, with: nil), exchange(&state.make, with: nil),
-                    exchange(&state.elements, with: [:])
-                ))
+    func release() { rest = nil }
+
+    func takeResults() -> [Value] {
+        lock.withLock { _ in exchange(&entries, with: []) }.compactMap { entry in
+            if case .ended(let value) = entry { value } else { nil }
         }
     }
-
-    func takeResults() -> [Value] { state.withLock { exchange(&$0.results, with: []) }.compactMap { $0 } }
 }
 
 /// A reader of the elements of a group, which uses its own task.
