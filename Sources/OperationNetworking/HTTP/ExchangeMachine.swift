@@ -78,6 +78,13 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
 
     package init() {}
 
+    /// A machine of an exchange that ended.
+    static var ended: Self {
+        var machine = Self()
+        machine.state = .ended
+        return machine
+    }
+
     var source: Source? {
         switch state {
         case .awaitingHead(let source), .deciding(let source, _), .draining(let source, _, _, _),

@@ -84,7 +84,7 @@ extension ExchangeTask {
         let prepared = source.prepared
         if let proof = prepared.proof, prepared.isProofFromMemory, head.status == 401 { session.forget(proof) }
         let (verdict, accepted) = state.withLock { state in
-            Self.verdict(&state, head, prepared, configuration)
+            self.verdict(&state, head, prepared)
         }
         if let accepted { session.remember(accepted, acceptedBy: prepared.hop) }
         switch verdict {
@@ -104,8 +104,8 @@ extension ExchangeTask {
         }
     }
 
-    private static func verdict(
-        _ state: inout State, _ head: ResponseHead, _ prepared: PreparedHop, _ configuration: ExchangeConfiguration
+    private func verdict(
+        _ state: inout State, _ head: ResponseHead, _ prepared: PreparedHop
     ) -> (Verdict, Proof?) {
         var accepted: Proof?
         let maximumTries = configuration.challenges?.maximumTries ?? 0
@@ -115,7 +115,7 @@ extension ExchangeTask {
         if configuration.challenges != nil {
             let action = detours.challenges.receive(
                 head, to: prepared.hop, proof: prepared.proof, isFromMemory: prepared.isProofFromMemory,
-                clientNonce: newNonce())
+                clientNonce: Self.newNonce())
             switch action {
             case .deliver: break
             case .accepted(let proof): accepted = proof

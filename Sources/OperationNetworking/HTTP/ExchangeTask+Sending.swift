@@ -229,9 +229,8 @@ final class PreparedHop: Sendable {
     var cookies: String? { headers["Cookie"] }
 
     init(_ hop: Hop, proof: Proof?, session: ExchangeSession) {
-        let configuration = session.configuration
         var headers = hop.headers
-        if let jar = configuration.cookies, !headers.contains("Cookie"), let url = hop.address.url {
+        if let jar = session.configuration.cookies, !headers.contains("Cookie"), let url = hop.address.url {
             headers["Cookie"] = jar.header(for: url)
         }
         var used = proof

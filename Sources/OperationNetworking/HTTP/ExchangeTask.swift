@@ -143,16 +143,14 @@ extension ExchangeTask {
     ///   - isAbrupt: Whether the end comes from outside, such as from a cancellation. Calls to the receiver that wait
     ///     are dropped. The end is reported on another thread, because the caller may be inside a call of the receiver.
     func finish(_ error: NetworkError?, isAbrupt: Bool = false) {
-        let (left, old) = state.withLock { state in
-            let old = state
-            let left = state.machine.finish()
-            if left != nil { (state.turn, state.watcher, state.question) = (nil, nil, nil) }
-            if left != nil { (state.timer, state.drainTimer) = (nil, nil) }
-            return (left, old)
-        }
         // The old state may hold objects of the user, such as an error, which must not be released under the lock.
-        defer { withExtendedLifetime(old) {} }
-        guard let left else { return }
+        var old = State(machine: .ended)
+        state.withLock { state in
+            guard !state.machine.isEnded else { return }
+            swap(&old, &state)
+            state.sent = old.sent
+        }
+        guard let left = old.machine.finish() else { return }
         old.turn?.end()
         // The operation waited for this token, but no request used it.
         first.ratePass?.takeToken()?.giveBack()

@@ -79,19 +79,18 @@ public struct NetworkRequest: Sendable {
         try checks.check(options)
         let method = try checks.checkedMethod()
         let target = try checks.checkedURL()
-        let checked = try checks.checkedHeaders(headers, body)
-        var fields = checked.headers
-        if let contentType = checked.body.contentType, !fields.contains("Content-Type") {
+        var (fields, body) = try checks.checkedHeaders(headers, body)
+        if let contentType = body.contentType, !fields.contains("Content-Type") {
             let field = HeaderFields.Field("Content-Type", contentType)
             fields.add(field.name, try checks.checkedValue(field))
         }
-        if let encoding = checked.body.contentEncoding, !fields.contains("Content-Encoding") {
+        if let encoding = body.contentEncoding, !fields.contains("Content-Encoding") {
             fields.add("Content-Encoding", encoding)
         }
         if let credentials = target.credentials, !fields.contains("Authorization") {
             fields.add("Authorization", credentials)
         }
-        self.content = Content(method, target.url, target.origin, fields, checked.body, options)
+        self.content = Content(method, target.url, target.origin, fields, body, options)
     }
 
     /// Creates a copy of a request with headers that were already validated.

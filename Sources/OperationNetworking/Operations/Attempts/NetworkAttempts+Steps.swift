@@ -60,16 +60,18 @@ extension NetworkAttempts {
     ///
     /// While the observers are notified, the attempt may exceed its time limit, and the next attempt may begin.
     private func forgetLastAttempt(_ round: Int) -> Bool {
+        var last = Attempt()
         var lastRequest: NetworkRequest?
-        let last: Attempt? = state.withLock { state in
-            guard state.machine.phase == .preparing, state.machine.round == round else { return nil }
+        let isPresent = state.withLock { state in
+            guard state.machine.phase == .preparing, state.machine.round == round else { return false }
             lastRequest = exchange(&state.lastRequest, with: state.request)
-            return exchange(&state.attempt, with: Attempt())
+            swap(&last, &state.attempt)
+            return true
         }
-        last?.receiver?.detach()
-        last?.timeout?.cancel()
+        last.receiver?.detach()
+        last.timeout?.cancel()
         withExtendedLifetime(lastRequest) {}
-        return last != nil
+        return isPresent
     }
 
     private func adapt(_ request: NetworkRequest, _ owner: any AttemptOwner, _ number: Int) {
@@ -271,7 +273,8 @@ extension NetworkAttempts {
             swap(&left.handlers, &state.handlers)
             swap(&left.changes, &state.changes)
             (left.policies, left.observation) = (state.policies, state.observation)
-            left.attempt = state.attempt.end(madeResult: wasConcluding)
+            state.attempt.end(madeResult: wasConcluding, leaving: &left.attempt)
+            (left.attempt.orderTarget, left.attempt.received) = (state.attempt.orderTarget, state.attempt.received)
             return true
         }
         guard isFirst else { return }

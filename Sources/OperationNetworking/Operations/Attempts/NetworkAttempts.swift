@@ -105,17 +105,18 @@ package final class NetworkAttempts: Sendable {
             return exchange(&timeout, with: nil)
         }
 
-        /// Removes the values that are not needed after the operation ends, and returns the attempt as it was before.
+        /// Moves the values that are not needed after the operation ends to `left`, to be released without holding the
+        /// lock.
         ///
-        /// Release the returned value without holding the lock. The attempt keeps its collector if the collector made
-        /// the result, because the result may need the collector.
-        mutating func end(madeResult: Bool) -> Attempt {
-            var rest = Attempt()
-            if madeResult, error == nil, conclusion == nil { rest.collector = collector }
-            (rest.request, rest.orderTarget) = (request, orderTarget)
-            rest.head = head
-            (rest.response, rest.received) = (response, received)
-            return exchange(&self, with: rest)
+        /// The attempt keeps its collector if the collector made the result, because the result may need the collector.
+        mutating func end(madeResult: Bool, leaving left: inout Attempt) {
+            if !madeResult || error != nil || conclusion != nil { swap(&left.collector, &collector) }
+            swap(&left.draft, &draft)
+            swap(&left.adaptation, &adaptation)
+            swap(&left.receiver, &receiver)
+            swap(&left.error, &error)
+            swap(&left.conclusion, &conclusion)
+            left.timeout = stopTime()
         }
 
         /// Stores the error of the attempt, and stops the time limit.

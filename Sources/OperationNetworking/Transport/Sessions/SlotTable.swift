@@ -49,9 +49,27 @@ package struct SlotTable<Ticket> {
         var line = SlotLine()
         var tickets: [UInt64: Ticket] = [:]
 
-        mutating func popTicket() -> Ticket? {
+        /// Joins the hosts that take turns, and returns `false` if the host already did so or has no tickets.
+        mutating func joinRing() -> Bool {
+            guard !isInRing, !tickets.isEmpty else { return false }
+            isInRing = true
+            return true
+        }
+
+        /// Whether the next transfer must look up the name.
+        ///
+        /// Only one transfer looks up a host. The others use the result that libcurl keeps.
+        var needsLookup: Bool { active < limit && !isResolved && !isLookingUp }
+
+        /// Takes the host's turn, and returns a ticket if a transfer may run.
+        mutating func takeTurn() -> (ticket: Ticket, looksUp: Bool)? {
+            isInRing = false
+            guard active < limit, isResolved || !isLookingUp else { return nil }
             while let number = line.popFirst() {
-                if let ticket = tickets.removeValue(forKey: number) { return ticket }
+                guard let ticket = tickets.removeValue(forKey: number) else { continue }
+                active += 1
+                if !isResolved { isLookingUp = true }
+                return (ticket, !isResolved)
             }
             return nil
         }
@@ -139,35 +157,16 @@ package struct SlotTable<Ticket> {
             return Grant(slot: Slot(host: place.host, isAhead: true), ticket: ticket, looksUp: looksUp)
         }
         while activeCount < limits.total, let index = ring.popFirst() {
-            guard var host = hosts[index] else { continue }
-            hosts[index] = nil
-            defer {
-                hosts[index] = host
-                if indices.count > Self.idleHosts { forgetIfIdle(index) }
+            if lookups >= limits.lookups, hosts[index]?.needsLookup == true {
+                hosts[index]?.isInRing = false
+                awaitingLookup.append(index)
+            } else if let (ticket, looksUp) = hosts[index]?.takeTurn() {
+                if looksUp { lookups += 1 }
+                activeCount += 1
+                offer(index)
+                return Grant(slot: Slot(host: index, isAhead: false), ticket: ticket, looksUp: looksUp)
             }
-            host.isInRing = false
-            guard host.active < host.limit else { continue }
-            if !host.isResolved {
-                // Only one transfer looks up a host. The others use the result that libcurl keeps.
-                guard !host.isLookingUp else { continue }
-                guard lookups < limits.lookups else {
-                    awaitingLookup.append(index)
-                    continue
-                }
-            }
-            guard let ticket = host.popTicket() else { continue }
-            let looksUp = !host.isResolved
-            if looksUp {
-                host.isLookingUp = true
-                lookups += 1
-            }
-            host.active += 1
-            activeCount += 1
-            if !host.tickets.isEmpty {
-                host.isInRing = true
-                ring.append(index)
-            }
-            return Grant(slot: Slot(host: index, isAhead: false), ticket: ticket, looksUp: looksUp)
+            if indices.count > Self.idleHosts { forgetIfIdle(index) }
         }
         return nil
     }
@@ -217,9 +216,7 @@ package struct SlotTable<Ticket> {
     }
 
     private mutating func offer(_ index: Int) {
-        guard let host = hosts[index], !host.isInRing, !host.tickets.isEmpty else { return }
-        hosts[index]?.isInRing = true
-        ring.append(index)
+        if hosts[index]?.joinRing() == true { ring.append(index) }
     }
 
     private mutating func forgetIfIdle(_ index: Int) {
