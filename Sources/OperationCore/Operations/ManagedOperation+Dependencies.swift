@@ -11,7 +11,7 @@ extension ManagedOperation {
     ) throws(DependencyError) -> DependencyEdge {
         if let upstream = (upstream as? ManagedOperation)?.held {
             let judge = judge.map { judging($0, upstream) }
-            return try DependencyGraph.connect(life, to: upstream, judge: judge, input: input)
+            return try DependencyInsertion.connect(life, to: upstream, judge: judge, input: input)
         }
         let judge = judge.map { judging($0, upstream) }
         return try life.connect(toPlain: upstream, judge: judge)

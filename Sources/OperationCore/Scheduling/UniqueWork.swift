@@ -29,7 +29,7 @@ package final class UniqueWork: Sendable {
         /// comes.
         func follow(_ other: ManagedOperation) {
             // A turn that has come needs to wait for nothing.
-            _ = try? DependencyGraph.connect(self, to: other, judge: nil)
+            _ = try? DependencyInsertion.connect(self, to: other, judge: nil)
         }
     }
 

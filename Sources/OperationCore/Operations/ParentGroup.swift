@@ -2,63 +2,9 @@
 // See LICENSE in the repository's root.
 
 import Dispatch
-import Foundation
 
-// An operation holds objects of these types, which higher folders implement. The types are classes and not protocols,
-// because a reference to a class takes one word in each operation. Their methods are called without holding a lock,
-// unless they say otherwise.
-
-/// The queue of this package that holds an operation.
-package class HostQueue: @unchecked Sendable {
-    // Sendable: a subclass adds only state that is.
-
-    package final let name: String
-    /// The mark that enqueued handlers of the queue's operations check, even after these operations have ended.
-    final let cancellations = CancellationMark()
-    private let chosenCallbackQueue = Locked<DispatchQueue?>(nil)
-
-    init(name: String) { self.name = name }
-
-    /// The callback queue of the operations that the queue runs, if one was set.
-    final var callbackQueue: DispatchQueue? {
-        get { chosenCallbackQueue.withLock { $0 } }
-        set {
-            chosenCallbackQueue.release { exchange(&$0, with: newValue) }
-            OperationDefaults.recordInheritance()
-        }
-    }
-
-    /// Checks the stage of an operation again after a change.
-    func reconsider(_ operation: ManagedOperation) {}
-
-    /// Handles the end of an operation of the queue.
-    func didEnd(_ slot: Int32, _ ending: LifecycleMachine.Ending) {}
-
-    /// Prevents entries from beginning until `release()`.
-    func hold() {}
-
-    func release() {}
-
-    /// Notes that a thread that has a slot of the queue waits, or returns `false` if too many threads wait.
-    func beginRest() -> Bool { true }
-
-    func endRest() {}
-
-    /// Gives up the slot of an operation whose hook is about to wait on a thread of another pool.
-    ///
-    /// - Returns: A closure that takes a slot again, or `nil` if the operation holds no slot.
-    func hookWillWait(of operation: ManagedOperation) -> (() -> Void)? { nil }
-
-    /// Whether the queue records when handlers begin.
-    ///
-    /// This property is read under the lock of an operation.
-    var isRecorded: Bool { false }
-
-    /// Records that the handler of an operation is enqueued.
-    ///
-    /// - Returns: A closure that records that the handler begins.
-    func recordHandler(at slot: Int32) -> (@Sendable () -> Void)? { nil }
-}
+// A higher folder implements this class. It is not a protocol, because a reference to a class takes one word in each
+// operation. Its methods are called without holding a lock, unless they say otherwise.
 
 /// The children of a group, as an operation sees them: those beside it, or those in it if it is a group.
 package class ParentGroup: @unchecked Sendable {
@@ -129,60 +75,6 @@ enum GroupWaitEnd: Sendable {
     case elsewhere
 }
 
-/// The conditions, the throttle and the categories of an operation, which decide when its body may begin.
-///
-/// The object is deliberately not `Sendable`. The object belongs to the state of its operation, and is used under the
-/// lock of that operation or by the thread that ended it.
-class StartGate {
-    /// Whether the body may begin, for an operation that ever had this number of dependencies.
-    func isOpen(epoch: Int) -> Bool { true }
-
-    /// Whether the operation asks for the rest after its start delay.
-    func isDelayed(epoch: Int) -> Bool { false }
-
-    func recordBodyBegins() {}
-
-    /// The part that can still be read after the operation has ended.
-    var retained: StartGate? { nil }
-
-    /// Gives back what was granted, when the operation has ended or is being freed.
-    func close() {}
-
-    // The methods below are called without holding a lock.
-
-    /// Asks for admission on the thread that starts the operation, on which its body may run.
-    func seek(atStartOf operation: ManagedOperation) {}
-
-    /// Gives back what was granted if a dependency was added before the start, or if the body will not run, and returns
-    /// whether there was anything.
-    func giveBackIfOutdated(_ operation: ManagedOperation) -> Bool { false }
-
-    /// Returns the operations for which the operation waits here, each time a list of which one must end.
-    func needs(of operation: ManagedOperation, atMost most: Int) -> [[ManagedOperation]] { [] }
-}
-
-/// The membership of an operation in the operations of its owner.
-package class OwnerLink: @unchecked Sendable {
-    // Sendable: a subclass adds only state that is.
-
-    /// Ends the membership, because the operation has ended, has another owner, or its handler begins.
-    func withdraw() {}
-
-    /// The cause with which the operation is canceled if its owner is gone, or `nil` if the owner exists.
-    var causeIfOwnerIsGone: CancellationCause? { nil }
-
-    /// Enters the operation once more, for a handler that begins after its end.
-    func entered(again operation: ManagedOperation) -> OwnerLink { self }
-}
-
-extension ManagedOperation.Core {
-    /// The queue of the operation and its slot there, if that queue is recorded.
-    var recordingQueue: (HostQueue, Int32)? {
-        guard let host, slot >= 0, host.isRecorded else { return nil }
-        return (host, slot)
-    }
-}
-
 extension ManagedOperation {
     /// The group that contains the operation as a child, if the group has begun.
     package final var groupOfChild: ManagedOperation? { core.withLock { $0.parent }?.group() }
@@ -229,23 +121,5 @@ extension TypedOperation {
         // The innermost body counts, because the body of a child may run on the thread of the group's body.
         let body = ThreadNotes.current.bodies.last?.managed
         return (body ?? BodyTasks.operation)?.ownGroup?.run(self, forBodyOnThread: body != nil).map(outcome)
-    }
-}
-
-extension ManagedOperation.Core {
-    /// The gate, unless the body will never run.
-    private var gate: StartGate? { machine.ending == nil ? extras?.gate : nil }
-
-    /// Whether only its dependencies keep the body from beginning, or the body will never run.
-    var isAdmitted: Bool { gate?.isOpen(epoch: node?.additions ?? 0) ?? true }
-
-    /// Whether only the categories are left, for which the operation asks after its delay.
-    var isDelayed: Bool { gate?.isDelayed(epoch: node?.additions ?? 0) ?? false }
-
-    /// Returns whether the body may begin now, and notes that it begins.
-    mutating func recordBodyBegins() -> Bool {
-        guard machine.enterBody() else { return false }
-        extras?.gate?.recordBodyBegins()
-        return true
     }
 }

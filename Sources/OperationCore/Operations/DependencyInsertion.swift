@@ -11,7 +11,7 @@ import Foundation
 ///
 /// An edge to or from a mapped operation is an edge of its original. A cycle through a plain `Foundation.Operation`
 /// is not detected.
-enum DependencyGraph {
+enum DependencyInsertion {
     /// Makes `downstream`, which is not a mapped operation, wait for the named operation or its original.
     static func connect(
         _ downstream: ManagedOperation, to named: ManagedOperation, judge: DependencyEdge.Judge?,
@@ -49,7 +49,7 @@ enum DependencyGraph {
         return (node, upstream.core.withLock { $0.machine.isFinished ? nil : $0.needNode(in: node.component) })
     }
 
-    private enum Insertion {
+    private enum Outcome {
         case waiting
         case upstreamEnded
         case needless
@@ -62,7 +62,7 @@ enum DependencyGraph {
     private static func insert(
         _ edge: DependencyEdge, from downstream: ManagedOperation, to named: ManagedOperation,
         _ upstreamNode: OperationNode?, _ isPlain: Bool, _ input: NewDependencyInput?, _ level: inout QueueLevel
-    ) -> Insertion {
+    ) -> Outcome {
         guard let upstreamNode else {
             return insert(edge, from: downstream, to: named, .ended, isPlain, input, &level)
         }
@@ -73,7 +73,7 @@ enum DependencyGraph {
                     var order = DependencyOrder(edge.downstreamNode, after: upstreamNode)
                     guard order.admit() else {
                         refusal = order
-                        return nil as Insertion?
+                        return nil as Outcome?
                     }
                 }
                 return insert(edge, from: downstream, to: named, .node(upstreamNode), isPlain, input, &level)
@@ -88,7 +88,7 @@ enum DependencyGraph {
     private static func insert(
         _ edge: DependencyEdge, from downstream: ManagedOperation, to named: ManagedOperation,
         _ source: DependencyLinks.Source, _ isPlain: Bool, _ input: NewDependencyInput?, _ level: inout QueueLevel
-    ) -> Insertion {
+    ) -> Outcome {
         let insertion = downstream.core.withLock { core in
             level = core.levelOfUpstream
             return core.insertUpstream(named, edge: edge, source, isPlain: isPlain, input: input)
