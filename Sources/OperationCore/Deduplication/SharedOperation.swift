@@ -126,7 +126,7 @@ package final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asy
             work.isOut = true
             return (exchange(&work.run, with: run), work.isLeaving)
         }
-        withExtendedLifetime(old) {}
+        extendLifetime(old)
         // The operation was canceled after the run had its outcome, and could not give up its share.
         if isLeaving { leave() }
         if case .cancelled(let cause) = outcome { cancelIfUndecided(because: cause) }

@@ -125,7 +125,7 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     /// Applies an event, and releases the values that it removed, without holding the lock.
     func apply<Action>(_ event: (inout Table) -> Action) -> Action {
         let (action, trash) = table.withLock { table in (event(&table), table.takeTrash()) }
-        withExtendedLifetime(trash) {}
+        extendLifetime(trash)
         return action
     }
 }

@@ -113,7 +113,7 @@ class DependencyNode: @unchecked Sendable {
     final func tearDown() {
         var upstream = FewOrMany<DependencyLinks.Upstream>()
         let (listener, isSettled) = links.withLock { (takeListener(), $0.takeUpstream(&upstream)) }
-        withExtendedLifetime(listener) {}
+        extendLifetime(listener)
         if upstream.isEmpty { return }
         // If all edges are counted off, each of them has ended or was cut.
         if !isClear { upstream.forEach(cut) }
@@ -129,7 +129,7 @@ class DependencyNode: @unchecked Sendable {
             ThreadWorklist.finish()
         } else {
             let rest = exchange(&upstream, with: FewOrMany())
-            ThreadWorklist.later { withExtendedLifetime(rest) {} }
+            ThreadWorklist.later { extendLifetime(rest) }
         }
     }
 
@@ -138,7 +138,7 @@ class DependencyNode: @unchecked Sendable {
 
     private func cut(_ link: DependencyLinks.Upstream) {
         guard link.edge.cut() else { return }
-        withExtendedLifetime(link.edge.takeJudge()) {}
+        extendLifetime(link.edge.takeJudge())
         link.source.node?.forgetCutEdges(1)
     }
 }

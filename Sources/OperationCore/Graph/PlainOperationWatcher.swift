@@ -45,7 +45,7 @@ package final class QueuedWatcher: Sendable {
         }
 
         func detach() {
-            withExtendedLifetime(task.withLock { exchange(&$0, with: nil) }) {}
+            extendLifetime(task.withLock { exchange(&$0, with: nil) })
             cancel()
         }
 
@@ -102,7 +102,7 @@ package final class QueuedWatcher: Sendable {
                 let (upstream, onEnd) = state.withLock { state in
                     (exchange(&state.upstream, with: nil), exchange(&state.onEnd, with: nil))
                 }
-                withExtendedLifetime(onEnd) {}
+                extendLifetime(onEnd)
                 // Removing the dependency takes the lock of the upstream operation, which then sees this dependent
                 // either completely or not at all.
                 if let upstream { removeDependency(upstream) }

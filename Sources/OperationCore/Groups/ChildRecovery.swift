@@ -190,7 +190,7 @@ extension GroupEngine {
             state.recoveries?.running[rescue.slot] = rescue
             ended = exchange(&state.children[Int(rescue.slot)].operation, with: nil)
         }
-        withExtendedLifetime(ended) {}
+        extendLifetime(ended)
         // The group was canceled in the meantime, or the hook must not be called again.
         guard hasBegun, let attempt = rescue.nextAttempt() else { return hasBegun }
         let task = Task { [weak self] in
@@ -429,6 +429,6 @@ final class GroupRescue: Sendable {
             return (exchange(&state.task, with: nil), exchange(&state.result, with: nil))
         }
         left.0?.cancel()
-        withExtendedLifetime(left) {}
+        extendLifetime(left)
     }
 }

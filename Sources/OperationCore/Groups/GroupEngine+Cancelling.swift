@@ -114,7 +114,7 @@ extension GroupEngine {
             }
             return (waiters, hooks, state.meter.isOn)
         }
-        withExtendedLifetime(hooks) {}
+        extendLifetime(hooks)
         if isMeasuring { reportProgress() }
         for waiter in waiters { release(waiter, .ended) }
         // The memory of operations that were created one after another is freed much faster in the reverse order.

@@ -38,7 +38,7 @@ extension GroupEngine {
         guard let inner = child.groupEngine else { return adopt() }
         // These may be the last references to groups of the user, so they are released without holding the lock.
         var met: [GroupEngine] = []
-        defer { withExtendedLifetime(met) {} }
+        defer { extendLifetime(met) }
         return Self.nesting.withLock { _ in
             if isEnclosed(by: inner, &met) { return .refused(.cycle) }
             let answer = adopt()
@@ -131,7 +131,7 @@ extension GroupEngine {
                 waiter = .none
             }
         }
-        withExtendedLifetime((released, forgotten)) {}
+        extendLifetime((released, forgotten))
         if isMeasuring { reportProgress() }
         if !waiter.isNone { release(waiter, .ended) }
     }
@@ -291,7 +291,7 @@ extension GroupEngine {
             state.offers[Offer.self] = offer
             return (old, true)
         }
-        withExtendedLifetime(old) {}
+        extendLifetime(old)
         return isTaken
     }
 }

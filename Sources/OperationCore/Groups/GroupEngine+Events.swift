@@ -152,7 +152,7 @@ extension GroupEngine {
         } else {
             operation.concludeGroup(verdict)
         }
-        withExtendedLifetime((finish, reporters, left)) {}
+        extendLifetime((finish, reporters, left))
     }
 
     /// Ends a group that was canceled.

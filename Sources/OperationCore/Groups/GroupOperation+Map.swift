@@ -306,7 +306,7 @@ final class ElementReader<Elements: AsyncSequence & Sendable>: SourceReader wher
         // The cancellation may run user code, so it happens without holding the lock.
         task?.cancel()
         wait?.end()
-        withExtendedLifetime((elements, read)) {}
+        extendLifetime((elements, read))
     }
 }
 

@@ -214,7 +214,7 @@ private final class BodyWaitLooks: Sendable {
             state.number = number
             return (exchange(&state.timer, with: timer), state.isOver)
         }
-        withExtendedLifetime(old) {}
+        extendLifetime(old)
         if isOver { timer.cancel() }
     }
 }
@@ -247,7 +247,7 @@ package enum BodyTasks {
         let removed = table(of: task).operations.withLock { operations in
             operations[task] === operation ? operations.removeValue(forKey: task) : nil
         }
-        withExtendedLifetime(removed) {}
+        extendLifetime(removed)
     }
 
     /// The operation whose body the calling task runs, or `nil` if there is none.

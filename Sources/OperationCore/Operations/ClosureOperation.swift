@@ -117,7 +117,7 @@ public final class MainQueueOperation<ResultType: Sendable, ErrorType: Error>:
         MainThreadRelay.run { holder.take()?.runOnMain() }
         // If the operation was canceled during this method, the cancellation may have come before the holder held the
         // operation.
-        if isCancelled { withExtendedLifetime(holder.take()) {} }
+        if isCancelled { extendLifetime(holder.take()) }
     }
 
     private func runOnMain() {
@@ -133,7 +133,7 @@ public final class MainQueueOperation<ResultType: Sendable, ErrorType: Error>:
     }
 
     package override func releaseBody() {
-        withExtendedLifetime(holder.take()) {}
+        extendLifetime(holder.take())
         body.release { exchange(&$0, with: nil) }
     }
 }

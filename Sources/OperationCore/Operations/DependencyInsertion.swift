@@ -201,7 +201,7 @@ final class OperationNode: DependencyNode, @unchecked Sendable {
     func listen(_ operation: ManagedOperation, isHeld: Bool = false) -> Bool {
         let listener = isHeld ? Listener.held(operation) : .weaklyHeld(WeakReference(operation))
         let old = underLock { exchange(&self.listener, with: listener) }
-        withExtendedLifetime(old) {}
+        extendLifetime(old)
         return isClear
     }
 

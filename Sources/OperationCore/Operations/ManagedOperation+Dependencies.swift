@@ -42,7 +42,7 @@ extension ManagedOperation {
                     if let mapped { fail(mapped) }
                     return true
                 }
-                withExtendedLifetime(mapped) {}
+                extendLifetime(mapped)
             }
         }
     }
@@ -74,8 +74,8 @@ extension ManagedOperation {
             if let extras = core.extras { inputs = extras.removeInputs(of: removal.removed) }
             return removal
         }
-        withExtendedLifetime(inputs) {}
-        for link in removed { withExtendedLifetime(link.edge.takeJudge()) {} }
+        extendLifetime(inputs)
+        for link in removed { extendLifetime(link.edge.takeJudge()) }
         if !removed.isEmpty, let upstream = upstream as? ManagedOperation {
             upstream.forgetCutEdges(removed.count)
         }

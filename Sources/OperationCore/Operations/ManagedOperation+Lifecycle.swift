@@ -232,7 +232,7 @@ extension ManagedOperation {
         }
         // The old value may be another operation that is mapped from the same original. The old value may be freed
         // here.
-        withExtendedLifetime(old) {}
+        extendLifetime(old)
         start()
     }
 

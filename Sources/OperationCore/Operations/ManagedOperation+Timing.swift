@@ -91,7 +91,7 @@ extension ManagedOperation {
             return false
         }
         // The replaced clock is released here, without holding the lock.
-        withExtendedLifetime(old) {}
+        extendLifetime(old)
         if isLate { reportLateSetting(of: name) }
     }
 

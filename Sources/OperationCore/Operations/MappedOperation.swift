@@ -309,7 +309,7 @@ extension ManagedOperation {
             maps.skipUnconverted()
             return true
         }
-        withExtendedLifetime(met) {}
+        extendLifetime(met)
         if isLate { mapped.convertOutcome() }
     }
 

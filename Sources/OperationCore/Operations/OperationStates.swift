@@ -86,7 +86,7 @@ extension ManagedOperation {
     fileprivate func remove(_ place: StateFeedPlace) {
         let ofLife = place.life.flatMap { id in core.withLock { $0.extras?.feeds.remove(id) } }
         let own = place.own.flatMap { id in storage.withLock { $0.extras?.feeds.remove(id) } }
-        withExtendedLifetime((ofLife, own)) {}
+        extendLifetime((ofLife, own))
     }
 
     /// Applies an event under the lock, and notifies the readers of the states after the lock is released.

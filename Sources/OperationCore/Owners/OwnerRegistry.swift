@@ -30,7 +30,7 @@ package final class OwnerRegistry: Sendable {
     func enter(_ membership: OwnerMembership) {
         let owner = membership.owner.liveObject
         state.withLock { $0.book.enter(membership, owner: owner) }
-        withExtendedLifetime(owner) {}
+        extendLifetime(owner)
     }
 
     /// Withdraws a membership, because its operation ended or has another owner.
@@ -83,7 +83,7 @@ extension OwnerRegistry {
             state.plain[ObjectIdentifier(operation)] = membership
             return state.plain.count > state.sweepThreshold
         }
-        withExtendedLifetime(object) {}
+        extendLifetime(object)
         if needsSweep { sweep() }
     }
 

@@ -90,7 +90,7 @@ package final class PlainOperationEntry: Sendable {
         _ = Self.present.withLock { $0.remove(ObjectIdentifier(operation)) }
         let watchers = watchers.withLock { exchange(&$0, with: []) }
         // A watcher may be calling this method, so the watchers are released later.
-        DispatchQueue.global().async { withExtendedLifetime(watchers) {} }
+        DispatchQueue.global().async { extendLifetime(watchers) }
     }
 }
 
@@ -192,7 +192,7 @@ extension QueueEngine {
             return (asked, gone, poll.isSet)
         }
         // These are released without holding the lock, because operations of the user may be freed with them.
-        withExtendedLifetime(gone) {}
+        extendLifetime(gone)
         for entry in asked { entry.reconsider() }
         return continues
     }

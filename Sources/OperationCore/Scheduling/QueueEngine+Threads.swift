@@ -169,7 +169,7 @@ extension QueueEngine {
         worker.clear()
         if case .chosen(let job?) = choice { worker.notBegun = job.key }
         perform(after)
-        withExtendedLifetime(last) {}
+        extendLifetime(last)
         return choice
     }
 

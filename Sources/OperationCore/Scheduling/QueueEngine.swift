@@ -241,7 +241,7 @@ extension QueueEngine {
         // Begin this entry before other actions, which may take long, because the entry has already been taken.
         if let brief = after.brief { beginBriefly(brief) }
         if let rareActions = after.rareActions { perform(rareActions) }
-        withExtendedLifetime(after) {}
+        extendLifetime(after)
     }
 
     private func perform(_ rareActions: RareActions) {
@@ -313,7 +313,7 @@ extension QueueEngine {
         case .failure:
             state.totals.failed += 1
             let forgotten = state.failures.add(state.machine.entries[Int(slot)])
-            if !forgotten.isEmpty { after.need().calls.append { withExtendedLifetime(forgotten) {} } }
+            if !forgotten.isEmpty { after.need().calls.append { extendLifetime(forgotten) } }
         case .cancelled: state.totals.cancelled += 1
         }
         state.machine.journal?.record(.ended(slot, state.machine.entries[Int(slot)], ending))

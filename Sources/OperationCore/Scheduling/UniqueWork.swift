@@ -135,7 +135,7 @@ package final class UniqueWork: Sendable {
 
     private func apply<Action>(_ event: (inout Table) -> Action) -> Action {
         let (action, trash) = table.withLock { table in (event(&table), table.takeTrash()) }
-        withExtendedLifetime(trash) {}
+        extendLifetime(trash)
         return action
     }
 }

@@ -226,7 +226,7 @@ package final class WorkerContext: ThreadWork {
         notBegun = next.key
         // Releasing these may run code that makes an operation ready or waits. The thread has no unreported changes by
         // now.
-        withExtendedLifetime((last, old)) {}
+        extendLifetime((last, old))
         return next
     }
 

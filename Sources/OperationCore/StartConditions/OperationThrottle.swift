@@ -124,7 +124,7 @@ extension OperationThrottle {
             let isOurs = state.alarms[key]?.due == due
             return (isOurs ? state.alarms.removeValue(forKey: key) : nil, state.machine.wake(key, now: now))
         }
-        withExtendedLifetime(old) {}
+        extendLifetime(old)
         setAlarm(for: key)
         notify(granted)
     }

@@ -51,7 +51,7 @@ package struct Locked<Value>: ~Copyable, Sendable {
     /// Runs a closure under the lock, and releases its result after the lock, because a release may run the user's
     /// code.
     @inlinable @inline(__always)
-    package borrowing func release<Left>(_ body: (inout Value) -> Left) { withExtendedLifetime(withLock(body)) {} }
+    package borrowing func release<Left>(_ body: (inout Value) -> Left) { extendLifetime(withLock(body)) }
 
     #if os(Linux) || os(Android)
         /// Runs `body` after another thread has released the lock.

@@ -257,6 +257,6 @@ extension ThreadWorklist {
     /// last reference to the value, so take the value out of its property with `release(exchange(&place, with: nil))`.
     package static func release<Value>(_ value: consuming Value) {
         var value: Value? = value
-        perform { withExtendedLifetime(exchange(&value, with: nil)) {} }
+        perform { extendLifetime(exchange(&value, with: nil)) }
     }
 }

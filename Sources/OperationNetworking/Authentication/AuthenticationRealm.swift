@@ -185,7 +185,7 @@ public final class AuthenticationRealm: Sendable {
             return ((result, old), calls)
         }
         // The old credential and error may hold user objects, so they are released without holding the lock.
-        withExtendedLifetime(old) {}
+        extendLifetime(old)
         return result
     }
 }

@@ -241,7 +241,7 @@ public final class ConnectivityBoard: Sendable {
             // The closure's contents are released here, without holding the lock.
             _ = state.withLock { $0.listeners.removeValue(forKey: number) }
             listener.end()
-            withExtendedLifetime(monitor) {}
+            extendLifetime(monitor)
         }
         listener.look(at: self)
         return observation

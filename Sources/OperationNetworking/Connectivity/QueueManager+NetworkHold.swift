@@ -75,7 +75,7 @@ final class HoldSwitch: Sendable {
 
     func end() {
         let left = (gate.apply { gate, _, _ in (gate.takeAll(), []) }, listener.withLock { $0.take() })
-        withExtendedLifetime(left) {}
+        extendLifetime(left)
         hold.end()
     }
 }

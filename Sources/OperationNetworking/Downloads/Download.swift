@@ -225,7 +225,7 @@ package final class DownloadRun: Sendable {
         callbacks.whenDone = { [self] conclusion in
             guard case .again = conclusion else { return end(conclusion) }
             let (isWanted, last) = steering.withLock { $0.askAgain() }
-            withExtendedLifetime(last) {}
+            extendLifetime(last)
             if isWanted { ask() } else { end(conclusion) }
         }
         let receiver = DownloadReceiver(download, callbacks)
@@ -249,7 +249,7 @@ package final class DownloadRun: Sendable {
 
     private func end(_ conclusion: DownloadConclusion) {
         let (isCancelled, last) = steering.withLock { $0.end() }
-        withExtendedLifetime(last) {}
+        extendLifetime(last)
         download.close { [self] in
             defer { download.passTurn() }
             switch conclusion {

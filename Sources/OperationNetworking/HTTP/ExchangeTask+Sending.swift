@@ -122,7 +122,7 @@ extension ExchangeTask {
             if isPresent, let token { state.turn = .sent(token) }
             return (isPresent, left)
         }
-        withExtendedLifetime(left) {}
+        extendLifetime(left)
         // The first order starts the task. A task that was never resumed occupies nothing, and its end releases it.
         if isPresent { return passPauseOrder() }
         task.cancel()

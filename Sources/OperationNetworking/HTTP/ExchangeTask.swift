@@ -192,7 +192,7 @@ extension ExchangeTask {
         let (broken, leaving) = state.withLock { state in
             (state.machine.broken, state.machine.leaves(source, for: next, tee, step))
         }
-        withExtendedLifetime(broken) {}
+        extendLifetime(broken)
         switch leaving {
         case .drop:
             tee?.end(isComplete: false)
@@ -402,7 +402,7 @@ package final class ReceiverCalls: Sendable {
             state.isClosed = true
             return state.waiting.removeAll()
         }
-        withExtendedLifetime(dropped) {}
+        extendLifetime(dropped)
     }
 
     /// Makes the last call, after the calls that wait.

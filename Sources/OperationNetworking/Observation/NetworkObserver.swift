@@ -134,7 +134,7 @@ final class NetworkObservation: AttemptObservation {
             for event in events where state.events.append(event) { tells = true }
             return (tells, left)
         }
-        withExtendedLifetime(left) {}
+        extendLifetime(left)
         guard tells else { return }
         while let (event, observers) = next() {
             for observer in observers { observer.observe(event) }

@@ -149,7 +149,7 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
             return made
         }
         outdated?.discard()
-        withExtendedLifetime(old) {}
+        extendLifetime(old)
         return download
     }
 
@@ -178,7 +178,7 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         }
         // The last task retains the download, and the operation retains the task.
         download?.discard()
-        withExtendedLifetime(temporary) {}
+        extendLifetime(temporary)
     }
 
     /// Returns the collector whose result is the URL of the downloaded file.

@@ -18,7 +18,7 @@ extension NetworkOperation: AttemptOwner {
 
     private func makeRequestOfAttempt() throws -> NetworkRequest {
         let (old, options) = settings.withLock { (exchange(&$0.taken, with: nil), $0.draft.options) }
-        withExtendedLifetime(old) {}
+        extendLifetime(old)
         try checkEvaluation()
         var request = try makeRequest()
         if let service {

@@ -173,7 +173,7 @@ final class ProgressReporter: Sendable {
             (listeners.delegate, listeners.hasDelegate) = (delegate, delegate != nil)
             return old
         }
-        withExtendedLifetime(old) {}
+        extendLifetime(old)
     }
 
     func set(pacing: ProgressPacing) {

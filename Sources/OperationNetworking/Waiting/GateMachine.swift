@@ -318,7 +318,7 @@ package final class GateShell<State>: Sendable {
             content.armedFor = nil
             return (content.timer.take(), timePassed(&content.state, now, chance))
         }
-        withExtendedLifetime(timer) {}
+        extendLifetime(timer)
     }
 
     private func makeCalls() {

@@ -130,7 +130,7 @@ public final class RecordingSession: NetworkSession {
         let tap = ExchangeTap(request, body, receiver, limit: bodyLimit) { [weak self] seen in
             self?.queue.async { [weak self] in
                 self?.note(seen, number)
-                withExtendedLifetime(farewell) {}
+                extendLifetime(farewell)
             }
         }
         return session.makeTask(with: body.tapped(request), receiver: tap)

@@ -186,7 +186,7 @@ extension QueueEngine {
             guard let hub = state.hub, let removed = hub.remove(id) else { return (nil, []) }
             return (removed, hub.feeds.isEmpty ? state.machine.remove(hub) : [])
         }
-        withExtendedLifetime(removed) {}
+        extendLifetime(removed)
         for call in calls { call() }
     }
 
@@ -274,7 +274,7 @@ final class QueueFeed: Sendable {
             state.phase = .overflowed
             // Dropping the events may free operations, which must not happen under the lock.
             let dropped = exchange(&state.unread, with: Fifo())
-            return { withExtendedLifetime(dropped) {} }
+            return { extendLifetime(dropped) }
         }
     }
 

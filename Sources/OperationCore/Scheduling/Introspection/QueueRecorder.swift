@@ -49,7 +49,7 @@ final class QueueRecorder: QueueFollower, Sendable {
     func record(_ change: QueueJournal.Change, _ journal: QueueJournal) {
         switch change {
         case .placed(let slot, let entry, from: .entering):
-            if let dropped = enter(slot, entry) { journal.later { withExtendedLifetime(dropped) {} } }
+            if let dropped = enter(slot, entry) { journal.later { extendLifetime(dropped) } }
         case .placed(let slot, let entry, from: _): book.withLock { $0.move(slot, to: entry.stage) }
         case .ended(let slot, _, let ending):
             guard let number = book.withLock({ $0.end(slot, ending) }) else { return }
@@ -101,7 +101,7 @@ final class QueueRecorder: QueueFollower, Sendable {
     func close() {
         let rest = book.withLock { $0.pages.filter { $0.value.operation != nil } }
         for number in rest.keys { recordName(number) }
-        withExtendedLifetime(rest) {}
+        extendLifetime(rest)
     }
 
     func record(of queue: String) -> QueueRecord {
@@ -290,7 +290,7 @@ extension QueueEngine {
         }
         for call in calls { call() }
         stopped?.close()
-        withExtendedLifetime(old) {}
+        extendLifetime(old)
     }
 }
 

@@ -112,7 +112,7 @@ extension NetworkAttempts {
             if state.machine.phase == .creating, state.machine.round == round { state.attempt.request = request }
             return (action, left)
         }
-        withExtendedLifetime(left) {}
+        extendLifetime(left)
         return action
     }
 
@@ -209,7 +209,7 @@ extension NetworkAttempts {
             if action == .none, isHeldOrPaused { state.delayedStep = order }
             return action
         }
-        withExtendedLifetime(left) {}
+        extendLifetime(left)
         guard let action else { return }
         // A paused operation that keeps waiting runs no user code here. Its next steps are reported after this one.
         if case .pause = answer.decision, isHeldOrPaused {

@@ -32,7 +32,7 @@ extension NetworkAttempts {
             state.withLock { state in
                 _ = state.changeIfReceiving(number) { swap(&old, &$0.collector) }
             }
-            withExtendedLifetime(old) {}
+            extendLifetime(old)
             // A refused response is no progress, and another response may follow.
             if !(collector is ErrorBodyCollector) {
                 reporter.record(.download, nil, of: head.expectedLength, for: owner)

@@ -70,7 +70,7 @@ extension NetworkAttempts {
         }
         last.receiver?.detach()
         last.timeout?.cancel()
-        withExtendedLifetime(lastRequest) {}
+        extendLifetime(lastRequest)
         return isPresent
     }
 
@@ -106,7 +106,7 @@ extension NetworkAttempts {
             state.attempt.adaptation = nil
             return state.machine.prepared(number, isGated: state.policies?.mayHoldBack == true)
         }
-        withExtendedLifetime(lastRequest) {}
+        extendLifetime(lastRequest)
         return action
     }
 
@@ -223,7 +223,7 @@ extension NetworkAttempts {
                 swap(&timer, &state.timer)
                 return state.machine.waited(number)
             }
-            withExtendedLifetime(timer) {}
+            extendLifetime(timer)
             perform(action)
         }
         state.keep(timer, in: \.timer) { $0.machine.phase == .waiting && $0.machine.attempt == number }

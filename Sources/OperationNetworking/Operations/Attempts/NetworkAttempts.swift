@@ -432,7 +432,7 @@ extension NetworkAttempts {
             left = (state.task, state.attempt.adaptation)
             return action
         }
-        withExtendedLifetime(old) {}
+        extendLifetime(old)
         left.adaptation?.cancel()
         left.task?.endForAttempt()
         reportFailure(number)

@@ -376,7 +376,7 @@ extension URLSessionAdapter {
             table[key] = Entry(session: session, carrier: made)
             return made
         }
-        withExtendedLifetime(others) {}
+        extendLifetime(others)
         for entry in left { entry.carrier.rest() }
         return carrier
     }
