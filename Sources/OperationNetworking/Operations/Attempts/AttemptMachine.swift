@@ -117,7 +117,7 @@ package struct AttemptMachine: Sendable, Equatable {
     /// Returns whether `number` is the current attempt and its task may still report events.
     ///
     /// A hook may resume or cancel the task that it creates. So the task may report its end before the hook returns.
-    package func acceptsEvents(_ number: Int) -> Bool { isAt(.creating, number) || isAt(.transferring, number) }
+    package func acceptsEvents(_ number: Int) -> Bool { isAt(.transferring, number) || isAt(.creating, number) }
 
     /// Whether the operation is held back or paused, so that the thread that ends the wait may have to wake other
     /// operations too.
@@ -146,7 +146,7 @@ package struct AttemptMachine: Sendable, Equatable {
         return .none
     }
 
-    private func isAt(_ phase: Phase, _ number: Int) -> Bool { self.phase == phase && attempt == number }
+    private func isAt(_ phase: Phase, _ number: Int) -> Bool { (self.phase, attempt) == (phase, number) }
 
     /// Records that the request is ready, and whether the policies must examine it.
     package mutating func prepared(_ number: Int, isGated: Bool = false) -> Action {
@@ -201,7 +201,10 @@ package struct AttemptMachine: Sendable, Equatable {
 
     /// Returns whether `number` is the current attempt, in a phase that has or had a use for a task.
     package func needsTask(_ number: Int) -> Bool {
-        attempt == number && [.creating, .transferring, .evaluating, .concluding].contains(phase)
+        switch phase {
+        case .creating, .transferring, .evaluating, .concluding: attempt == number
+        case .idle, .preparing, .clearing, .holding, .deciding, .waiting, .paused, .returning, .ended: false
+        }
     }
 
     /// Records that the request was out of date when the task could send it.

@@ -164,6 +164,22 @@ package struct AttemptPolicies: Sendable {
         }
     }
 
+    /// Notifies the policies that the request is about to be sent, and returns the error of the first one that
+    /// refuses it.
+    func refusal(of request: NetworkRequest, _ number: Int, _ owner: any AttemptOwner) -> NetworkError? {
+        var refusal: NetworkError?
+        forEach { if refusal == nil { refusal = $0.begins(number, request, of: owner) } }
+        return refusal
+    }
+
+    /// Passes the headers to the policies as early as possible, and returns whether one of them refuses the response.
+    func refuse(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool {
+        guard mayTryAgain else { return false }
+        var isRefused = false
+        forEach { if $0.refuses(head, of: request, number) { isRefused = true } }
+        return isRefused
+    }
+
     /// Whether a policy may hold the request back or change it.
     var mayHoldBack: Bool { offline != nil || pause != nil || credential != nil || rate != nil }
 

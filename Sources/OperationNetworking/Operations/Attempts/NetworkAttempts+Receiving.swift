@@ -12,12 +12,12 @@ import Synchronization
 // Events of an attempt's task, on the thread of the session.
 extension NetworkAttempts {
     func received(_ head: ResponseHead, by task: any NetworkTask, _ number: Int) {
-        let (owner, request) = state.withLock { state in
-            (state.changeIfReceiving(number) { $0.head = head }, state.attempt.request)
+        let (owner, request, policies) = state.withLock { state in
+            (state.changeIfReceiving(number) { $0.head = head }, state.attempt.request, state.policies)
         }
         guard let owner, let request else { return }
         record(.hop(.received(head)), number, owner)
-        let isRefusedByPolicy = isRefusedByPolicy(head, request, number)
+        let isRefusedByPolicy = policies?.refuse(head, of: request, number) == true
         let isRefused = isRefusedByPolicy && owner.accepts(head)
         // An event stream has no end to wait for, and a new connection costs less than a long wait.
         if isRefused, head.expectedLength ?? .max > Self.drainLimit {
@@ -44,15 +44,16 @@ extension NetworkAttempts {
     }
 
     func received(_ bytes: UnsafeRawBufferPointer, by task: any NetworkTask, _ number: Int) {
-        let (owner, collector, count, length) = state.withLock { state in
+        let (owner, collector, count) = state.withLock { state in
             let owner = state.changeIfReceiving(number) { $0.received += Int64(bytes.count) }
-            return (owner, state.attempt.collector, state.attempt.received, state.attempt.head?.expectedLength)
+            return (owner, state.attempt.collector, state.attempt.received)
         }
         guard let owner, let collector else { return }
         do {
             try collector.receive(bytes, flow: task)
             if collector is ErrorBodyCollector { return }
-            reporter.record(.download, count, of: length, for: owner)
+            // The expected length was recorded with the headers.
+            reporter.record(.download, count, of: nil, for: owner)
         } catch is ReadLimitReached {
             let action = transferred(number)
             task.cancel()
@@ -75,19 +76,13 @@ extension NetworkAttempts {
     ///
     /// The call may come after the attempt was abandoned. In this case, the response is no longer needed.
     func refuses(_ head: ResponseHead, _ number: Int) -> Bool {
-        let (request, isWanted) = state.withLock { ($0.attempt.request, $0.machine.acceptsEvents(number)) }
+        let (request, policies, isWanted) = state.withLock {
+            ($0.attempt.request, $0.policies, $0.machine.acceptsEvents(number))
+        }
         guard isWanted else { return true }
-        guard let request, isRefusedByPolicy(head, request, number) else { return false }
+        guard let request, policies?.refuse(head, of: request, number) == true else { return false }
         drain(head, number)
         return true
-    }
-
-    /// Passes the headers to the policies as early as possible, and returns whether one of them refuses the response.
-    private func isRefusedByPolicy(_ head: ResponseHead, _ request: NetworkRequest, _ number: Int) -> Bool {
-        guard let policies, policies.mayTryAgain else { return false }
-        var isRefused = false
-        policies.forEach { if $0.refuses(head, of: request, number) { isRefused = true } }
-        return isRefused
     }
 
     /// Records how much of a file is on disk, including the data of earlier attempts.

@@ -11,19 +11,18 @@ import OperationCore
 // The steps of an attempt, each of which returns the next action on this thread.
 extension NetworkAttempts {
     func prepare() -> AttemptMachine.Action {
-        let (owner, number, round) = state.withLock { ($0.owner, $0.machine.attempt, $0.machine.round) }
+        let (owner, number, round, policies) = state.withLock {
+            ($0.owner, $0.machine.attempt, $0.machine.round, $0.policies)
+        }
         guard let owner else { return .none }
         record(.begins, number, owner)
         guard forgetLastAttempt(round) else { return .none }
         if let policies { begin(policies, number, owner) }
         addRateLimitGate(of: owner)
         do {
-            let request = try withKey(try changed(owner.requestOfAttempt()))
-            state.release { state in
-                let left = state.attempt.draft
-                if state.machine.phase == .preparing, state.machine.attempt == number { state.attempt.draft = request }
-                return left
-            }
+            var request = try owner.requestOfAttempt()
+            for change in state.withLock({ $0.changes }) { request = try change(request) }
+            request = try withKey(request)
             guard owner.adaptsRequests else { return prepared(request, number) }
             adapt(request, owner, number)
             return .none
@@ -37,19 +36,14 @@ extension NetworkAttempts {
         state.withLock { $0.changes.append(change) }
     }
 
-    private func changed(_ request: NetworkRequest) throws -> NetworkRequest {
-        try state.withLock { $0.changes }.reduce(request) { try $1($0) }
-    }
-
     /// Returns the request with its idempotency key.
     ///
     /// The key is the one of the first attempt, even if a hook sets another one later. Otherwise, it is the key of
     /// the request or of the operation.
     private func withKey(_ request: NetworkRequest) throws(NetworkError) -> NetworkRequest {
-        let (first, own) = state.withLock { ($0.keys?.first, $0.keys?.own?.text) }
-        guard let key = first ?? request.idempotencyKey ?? own, !key.isEmpty, key != request.idempotencyKey else {
-            return request
-        }
+        guard let keys = state.withLock({ $0.keys }) else { return request }
+        let present = request.idempotencyKey
+        guard let key = keys.first ?? present ?? keys.own?.text, !key.isEmpty, key != present else { return request }
         var headers = request.headers
         headers[IdempotencyKey.field] = key
         return try NetworkRequest(
@@ -75,7 +69,12 @@ extension NetworkAttempts {
     }
 
     private func adapt(_ request: NetworkRequest, _ owner: any AttemptOwner, _ number: Int) {
-        let round = state.withLock { $0.machine.round }
+        var draft: NetworkRequest? = request
+        let round = state.withLock { state in
+            if state.machine.phase == .preparing, state.machine.attempt == number { swap(&draft, &state.attempt.draft) }
+            return state.machine.round
+        }
+        extendLifetime(draft)
         let adaptation = Task {
             do {
                 perform(prepared(try withKey(try await owner.adaptRequest(request)), number))
@@ -113,19 +112,19 @@ extension NetworkAttempts {
     func createTask() -> AttemptMachine.Action {
         // There is nothing to create if the attempt is over, if another thread creates the task, or if the request must
         // be created again.
-        var creation: (any AttemptOwner, Int, NetworkRequest)?
+        var creation: (any AttemptOwner, Int, NetworkRequest, AttemptPolicies?)?
         let action = state.withLock { state in
             let action = state.machine.creation()
             guard action == .createTask else { return action }
             if let owner = state.owner, let request = state.attempt.request {
-                creation = (owner, state.machine.attempt, request)
+                creation = (owner, state.machine.attempt, request, state.policies)
             }
             return .none
         }
-        guard let (owner, number, request) = creation else { return action }
+        guard let (owner, number, request, policies) = creation else { return action }
         // Record the length before creating the task, because a hook may resume the task.
         if let length = request.body.length { reporter.record(.upload, nil, of: length, for: owner) }
-        if let refusal = refusal(of: request, number, owner) { return failed(refusal, .waiting, number) }
+        if let refusal = policies?.refusal(of: request, number, owner) { return failed(refusal, .waiting, number) }
         record(.sends(request), number, owner)
         let receiver = AttemptReceiver(self, number)
         do {
@@ -150,14 +149,6 @@ extension NetworkAttempts {
         }
     }
 
-    /// Notifies the policies that the request is about to be sent, and returns the error of the first one that
-    /// refuses it.
-    private func refusal(of request: NetworkRequest, _ number: Int, _ owner: any AttemptOwner) -> NetworkError? {
-        var refusal: NetworkError?
-        policies?.forEach { if refusal == nil { refusal = $0.begins(number, request, of: owner) } }
-        return refusal
-    }
-
     /// Runs or suspends the task.
     ///
     /// Another thread may do the same, so the task compares the numbers of the orders.
@@ -171,10 +162,13 @@ extension NetworkAttempts {
     }
 
     func evaluate() -> AttemptMachine.Action {
-        guard let (owner, number) = running() else { return .none }
-        let (request, head, collector, isRefused) = state.withLock {
-            ($0.attempt.request, $0.attempt.head, $0.attempt.collector, $0.machine.isResponseRefused)
+        let (owner, number, isRefused, (request, head, collector)) = state.withLock {
+            (
+                $0.owner, $0.machine.attempt, $0.machine.isResponseRefused,
+                ($0.attempt.request, $0.attempt.head, $0.attempt.collector)
+            )
         }
+        guard let owner else { return .none }
         guard let request, let head, let collector else {
             return failed(
                 NetworkError(code: .invalidResponse, phase: .receiving, message: "The session delivered no response."),
@@ -263,29 +257,33 @@ extension NetworkAttempts {
     func end(
         of operation: any AnyNetworkOperation, _ outcome: () -> (error: NetworkError?, cause: CancellationCause?)
     ) {
-        var left = State()
-        var wasConcluding = false
-        let isFirst = state.withLock { state in
-            wasConcluding = state.machine.phase == .concluding
-            guard state.machine.end() else { return false }
-            swap(&left.owner, &state.owner)
-            swap(&left.timer, &state.timer)
-            swap(&left.handlers, &state.handlers)
-            swap(&left.changes, &state.changes)
-            (left.policies, left.observation) = (state.policies, state.observation)
-            state.attempt.end(madeResult: wasConcluding, leaving: &left.attempt)
-            (left.attempt.orderTarget, left.attempt.received) = (state.attempt.orderTarget, state.attempt.received)
-            return true
+        // These values are released without holding the lock, because they may hold a user's objects.
+        var attempt = Attempt()
+        var left: (owner: (any AttemptOwner)?, timer: (any OperationTimer)?, handlers: State.Handlers?)
+        var changes: [@Sendable (NetworkRequest) throws -> NetworkRequest] = []
+        let (isFirst, task, policies, observation, received) = state.withLock { state in
+            // A task whose response is complete is not canceled.
+            let isConcluding = state.machine.phase == .concluding
+            let isFirst = state.machine.end()
+            if isFirst {
+                swap(&left.owner, &state.owner)
+                swap(&left.timer, &state.timer)
+                swap(&left.handlers, &state.handlers)
+                swap(&changes, &state.changes)
+                state.attempt.end(madeResult: isConcluding, leaving: &attempt)
+            }
+            let task = isConcluding ? nil : state.task
+            return (isFirst, task, state.policies, state.observation, state.attempt.received)
         }
         guard isFirst else { return }
-        left.attempt.adaptation?.cancel()
+        attempt.adaptation?.cancel()
         left.timer?.cancel()
-        left.attempt.timeout?.cancel()
-        if !wasConcluding { left.task?.cancel() }
-        left.attempt.receiver?.detach()
-        left.policies?.forEach { $0.forget() }
-        guard let observation = left.observation else { return }
+        attempt.timeout?.cancel()
+        task?.cancel()
+        attempt.receiver?.detach()
+        policies?.forEach { $0.forget() }
+        guard let observation else { return }
         let (error, cause) = outcome()
-        observation.record(.ended(error, cause, received: left.attempt.received), 0, by: operation)
+        observation.record(.ended(error, cause, received: received), 0, by: operation)
     }
 }
