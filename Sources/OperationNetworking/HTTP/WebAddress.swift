@@ -57,7 +57,7 @@ package struct WebAddress: Hashable, Sendable {
     package static func isPlain(_ request: NetworkRequest) -> Bool {
         let name = request.origin.name.utf8
         return !name.contains(UInt8(ascii: "["))
-            && request.url.absoluteString.utf8.dropFirst(name.count).allSatisfy { isPlain[Int($0)] }
+            && request.url.absoluteString.utf8.dropFirst(name.count).allSatisfy { isPlain($0) }
     }
 
     /// Creates the address of a request whose URL needs no parser.
@@ -114,15 +114,18 @@ package struct WebAddress: Hashable, Sendable {
     }
 
     /// Whether each byte may appear unescaped in a path, a query or a fragment.
-    private static let isPlain: [Bool] = (0...255).map { byte in
-        let byte = UInt8(byte)
-        return byte.isLetter || byte.isDigit || "-._~!$&'()*+,;=:@/?".utf8.contains(byte)
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        switch byte {
+        // These are the letters, the digits and -._~!$&'()*+,;=:@/?
+        case 0x21, 0x24, 0x26...0x3B, 0x3D, 0x3F...0x5A, 0x5F, 0x61...0x7A, 0x7E: true
+        default: false
+        }
     }
 
     /// Percent-encodes the bytes that may not appear in an address, and keeps existing escapes.
     private static func escaped(_ text: String) -> String {
         // Most texts need no escapes.
-        if text.utf8.allSatisfy({ isPlain[Int($0)] }) { return text }
+        if text.utf8.allSatisfy({ isPlain($0) }) { return text }
         let bytes = Array(text.utf8)
         var result: [UInt8] = []
         result.reserveCapacity(bytes.count)
@@ -130,7 +133,7 @@ package struct WebAddress: Hashable, Sendable {
             let isEscape =
                 byte == UInt8(ascii: "%") && index + 2 < bytes.count && bytes[index + 1].isHexDigit
                 && bytes[index + 2].isHexDigit
-            if isEscape || isPlain[Int(byte)] {
+            if isEscape || isPlain(byte) {
                 result.append(byte)
             } else {
                 result.append(UInt8(ascii: "%"))

@@ -78,23 +78,22 @@ struct HeaderScanner {
 
 // The character classes of the grammars of HTTP.
 extension UInt8 {
-    var isDigit: Bool { self >= UInt8(ascii: "0") && self <= UInt8(ascii: "9") }
+    var isDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) }
 
-    var isLetter: Bool {
-        let lower = self | 0x20
-        return lower >= UInt8(ascii: "a") && lower <= UInt8(ascii: "z")
-    }
+    var isLetter: Bool { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self | 0x20) }
 
-    var isHexDigit: Bool {
-        let lower = self | 0x20
-        return isDigit || (lower >= UInt8(ascii: "a") && lower <= UInt8(ascii: "f"))
-    }
+    var isHexDigit: Bool { isDigit || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(self | 0x20) }
 
     /// Whether the byte is a space or a tab.
     var isBlank: Bool { self == 0x20 || self == 0x09 }
 
     /// Whether the byte is below the space, or is DEL.
-    var isControl: Bool { self < 0x20 || self == 0x7F }
+    var isControl: Bool {
+        switch self {
+        case 0x00..<0x20, 0x7F: true
+        default: false
+        }
+    }
 
     /// Whether the byte can be part of a `token` (RFC 9110, section 5.6.2).
     var isTokenCharacter: Bool { isLetter || isDigit || "!#$%&'*+-.^_`|~".utf8.contains(self) }

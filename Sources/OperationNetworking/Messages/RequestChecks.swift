@@ -5,7 +5,7 @@ import Foundation
 
 /// The validation of a request before it can be sent.
 struct RequestChecks {
-    private static let methods: Set = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"]
+    private static let methods: Set = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]
     private static let bodyless: Set = ["GET", "HEAD", "TRACE"]
     /// The headers that concern the connection, the framing or the proxy, and not the resource.
     private static let reserved = [
@@ -23,6 +23,7 @@ struct RequestChecks {
     }
 
     func checkedMethod() throws(NetworkError) -> String {
+        if Self.methods.contains(method) { return method }
         guard method.isToken else {
             throw refusal(
                 .invalidMethod,
@@ -144,7 +145,7 @@ struct RequestChecks {
     func check(_ options: TransferOptions) throws(NetworkError) {
         let timeouts = options.timeouts
         for limit in [timeouts.connect, timeouts.firstByte, timeouts.idle, timeouts.total] {
-            guard limit ?? .seconds(1) > .zero else {
+            if let limit, limit <= .zero {
                 throw refusal(
                     .invalidLimit,
                     "A time limit is zero or negative. Set a positive number, or nil for no limit.")

@@ -22,7 +22,8 @@ package struct ResponseHeadParser {
 
     private enum Stage {
         case beforeHead
-        case inHead
+        /// The headers of this response are being parsed.
+        case inHead(status: Int, version: HTTPVersion, reason: String)
         /// The headers of a response with status 200 or above are complete, and further lines are trailers.
         case afterHead
     }
@@ -34,16 +35,14 @@ package struct ResponseHeadParser {
     }
 
     private var stage = Stage.beforeHead
-    /// The response that is being parsed, without its headers.
-    private var head = Head(status: 0, version: .http1_1, reason: "")
-    /// The headers of that response, or its trailers.
+    /// The headers of the response that is being parsed, or its trailers.
     private var fields = HeaderFields()
     private var informationalCount = 0
 
     package init() {}
 
     /// The trailers that have arrived so far.
-    package var trailers: HeaderFields { stage == .afterHead ? fields : HeaderFields() }
+    package var trailers: HeaderFields { if case .afterHead = stage { fields } else { HeaderFields() } }
 
     package mutating func receive(_ line: UnsafeRawBufferPointer) -> Event {
         let content = line.withoutLineEnd
@@ -51,14 +50,16 @@ package struct ResponseHeadParser {
         if line.first == 0x0D, !content.isEmpty { return .refused("a line begins with a carriage return") }
         if content.isStatusLine {
             // The transport may mistake the line for a header, and what follows for the body of the response before.
-            return stage == .inHead
-                ? .refused("a status line arrived before the headers were complete") : begin(content)
+            if case .inHead = stage { return .refused("a status line arrived before the headers were complete") }
+            return begin(content)
         }
         switch stage {
         case .beforeHead: return content.isEmpty ? .none : .refused("a header arrived before the status line")
-        case .inHead where content.isEmpty: return end()
-        case .inHead:
+        case .inHead where !content.isEmpty:
             if let problem = fields.append(line: content) { return .refused(problem) }
+        case .inHead(let status, let version, let reason):
+            let fields = exchange(&fields, with: HeaderFields())
+            return end(Head(status: status, version: version, reason: reason, fields: fields))
         case .afterHead:
             if !content.isEmpty { _ = fields.append(line: content) }
         }
@@ -76,34 +77,28 @@ package struct ResponseHeadParser {
             return .refused("the status line has no status")
         }
         let text = rest.count > 4 ? String(headerBytes: UnsafeRawBufferPointer(rebasing: rest[4...])) : ""
-        stage = .inHead
-        head = Head(status: status, version: version, reason: text.withoutControls)
+        stage = .inHead(status: status, version: version, reason: text.withoutControls)
         fields = HeaderFields()
         fields.reserveCapacity(12)
         return .none
     }
 
-    private mutating func end() -> Event {
-        var whole = head
-        whole.fields = exchange(&fields, with: HeaderFields())
+    private mutating func end(_ head: Head) -> Event {
         if head.status == 101 { return .refused("the server switched to a protocol that the request did not ask for") }
         if head.status < 200 {
             stage = .beforeHead
             informationalCount += 1
             return informationalCount > 100
-                ? .refused("the server sent more than 100 informational responses") : .head(whole)
+                ? .refused("the server sent more than 100 informational responses") : .head(head)
         }
-        if let problem = whole.fields.framingProblem { return .refused(problem) }
+        if let problem = head.fields.framingProblem { return .refused(problem) }
         stage = .afterHead
-        return .head(whole)
+        return .head(head)
     }
 }
 
 extension UnsafeRawBufferPointer {
-    fileprivate var isStatusLine: Bool {
-        // These are the bytes of HTTP/.
-        count >= 5 && self[0] == 0x48 && self[1] == 0x54 && self[2] == 0x54 && self[3] == 0x50 && self[4] == 0x2F
-    }
+    fileprivate var isStatusLine: Bool { starts(with: "HTTP/".utf8) }
 
     /// The number in the first three bytes, or `nil` if they are not a status.
     fileprivate var statusNumber: Int? {
@@ -137,15 +132,15 @@ extension HTTPVersion {
 extension HeaderFields {
     /// Adds the header in a line, or a continuation line to the last header, and returns a problem if there is one.
     fileprivate mutating func append(line: UnsafeRawBufferPointer) -> String? {
-        if line[0] == 0x20 || line[0] == 0x09 {
+        if line[0].isBlank {
             guard let last = removeLast() else { return "a header has no name" }
             add(last.name, "\(last.value) \(String(headerBytes: line).withoutControls.trimmedBlanks)".trimmedBlanks)
             return nil
         }
         guard let colon = line.firstIndex(of: 0x3A), colon > 0 else { return "a header has no name" }
-        let name = UnsafeRawBufferPointer(rebasing: line[..<colon]).withoutBlanksBehind
+        let name = UnsafeRawBufferPointer(rebasing: line[..<colon]).withoutBlanks
         guard !name.hasControls else { return "the name of a header contains a control character" }
-        let value = UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]).withoutBlanksBehind.withoutBlanksBefore
+        let value = UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]).withoutBlanks
         guard value.hasControls else {
             add(String(headerBytes: name), String(headerBytes: value, ofField: name))
             return nil
@@ -262,15 +257,10 @@ extension UnsafeRawBufferPointer {
         return UnsafeRawBufferPointer(rebasing: self[..<end])
     }
 
-    fileprivate var withoutBlanksBefore: UnsafeRawBufferPointer {
-        var start = 0
-        while start < count, self[start] == 0x20 || self[start] == 0x09 { start += 1 }
-        return UnsafeRawBufferPointer(rebasing: self[start...])
-    }
-
-    fileprivate var withoutBlanksBehind: UnsafeRawBufferPointer {
-        var end = count
-        while end > 0, self[end - 1] == 0x20 || self[end - 1] == 0x09 { end -= 1 }
-        return UnsafeRawBufferPointer(rebasing: self[..<end])
+    fileprivate var withoutBlanks: UnsafeRawBufferPointer {
+        var (start, end) = (0, count)
+        while start < end, self[start].isBlank { start += 1 }
+        while start < end, self[end - 1].isBlank { end -= 1 }
+        return UnsafeRawBufferPointer(rebasing: self[start..<end])
     }
 }
