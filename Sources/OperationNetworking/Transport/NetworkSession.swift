@@ -236,30 +236,32 @@ public struct TransferMetrics: Sendable, Hashable {
     public var bodyBytesReceived: Int64 = 0
     /// The number of bytes in the response headers, including the headers of informational responses.
     public var headerBytesReceived: Int64 = 0
-    private var slotGrantedTime = CompactTime()
-    private var nameResolvedTime = CompactTime()
-    private var connectedTime = CompactTime()
-    private var securedTime = CompactTime()
-    private var requestBeganTime = CompactTime()
-    private var firstByteTime = CompactTime()
-    private var endedTime = CompactTime()
-    private var pausedNanoseconds: Int64 = 0
+    package var slotGrantedTime = CompactTime()
+    package var nameResolvedTime = CompactTime()
+    package var connectedTime = CompactTime()
+    package var securedTime = CompactTime()
+    package var requestBeganTime = CompactTime()
+    package var firstByteTime = CompactTime()
+    package var endedTime = CompactTime()
+    package var pausedNanoseconds: Int64 = 0
 
     /// Creates empty metrics, for custom sessions and tests.
     public init() {}
 }
 
 /// A time in eight bytes, because each operation contains the memory for its metrics.
-private struct CompactTime: Sendable, Hashable, CustomStringConvertible {
+package struct CompactTime: Sendable, Hashable, CustomStringConvertible {
     /// The time, or the minimum for no time.
-    private var nanoseconds = Int64.min
+    private var nanoseconds: Int64
+
+    package init(nanoseconds: Int64 = .min) { self.nanoseconds = nanoseconds }
 
     var duration: Duration? {
         get { nanoseconds == .min ? nil : .nanoseconds(nanoseconds) }
         set { nanoseconds = newValue.map { max($0.saturatedNanoseconds, -.max) } ?? .min }
     }
 
-    var description: String { duration.map(\.description) ?? "nil" }
+    package var description: String { duration.map(\.description) ?? "nil" }
 }
 
 /// The received length and the announced length of a response body, before decompression.

@@ -233,20 +233,20 @@
             var metrics = TransferMetrics()
             // libcurl counts from the time at which it got the request.
             let begun = transfer.soughtAt - task.confined.resumedAt
-            func moment(_ info: Int) -> Duration? {
+            func moment(_ info: Int) -> CompactTime {
                 let microseconds = handle.size(info)
-                return microseconds > 0 ? .nanoseconds(begun + microseconds * 1000) : nil
+                return microseconds > 0 ? CompactTime(nanoseconds: begun + microseconds * 1000) : CompactTime()
             }
-            metrics.slotGranted = .nanoseconds(transfer.beganAt - task.confined.resumedAt)
-            metrics.requestBegan = moment(OKCurlInfoRequestTime)
-            metrics.firstByte = moment(OKCurlInfoFirstByteTime)
-            metrics.ended = .nanoseconds(now - task.confined.resumedAt)
-            metrics.paused = .nanoseconds(transfer.deadlines.paused)
+            metrics.slotGrantedTime = CompactTime(nanoseconds: transfer.beganAt - task.confined.resumedAt)
+            metrics.requestBeganTime = moment(OKCurlInfoRequestTime)
+            metrics.firstByteTime = moment(OKCurlInfoFirstByteTime)
+            metrics.endedTime = CompactTime(nanoseconds: now - task.confined.resumedAt)
+            metrics.pausedNanoseconds = transfer.deadlines.paused
             metrics.isConnectionReused = handle.long(OKCurlInfoNewConnections) == 0 && metrics.requestBegan != nil
             if !metrics.isConnectionReused {
-                metrics.nameResolved = moment(OKCurlInfoNameTime)
-                metrics.connected = moment(OKCurlInfoConnectTime)
-                metrics.secured = moment(OKCurlInfoSecureTime)
+                metrics.nameResolvedTime = moment(OKCurlInfoNameTime)
+                metrics.connectedTime = moment(OKCurlInfoConnectTime)
+                metrics.securedTime = moment(OKCurlInfoSecureTime)
             }
             switch handle.long(OKCurlInfoHTTPVersion) {
             case 1: metrics.version = .http1_0
