@@ -8,8 +8,9 @@ import OperationCore
 extension ExchangeTask {
     /// Delivers the headers, and lets the body follow.
     func deliver(_ head: ResponseHead, from source: ResponseSource, step: Int) {
-        let hop = source.prepared.hop
-        if let limit = configuration.maximumBodyBytes, Self.announcedLength(of: head, to: hop) > limit {
+        if let limit = configuration.maximumBodyBytes,
+            Self.announcedLength(of: head, to: source.prepared.hop) > limit
+        {
             if isPresent(step) { finish(bodyTooLarge(head.status, limit)) }
             return discard(source)
         }
@@ -44,7 +45,7 @@ extension ExchangeTask {
 
     /// Returns the announced length of a body, which is 0 for a response that cannot have a body.
     static func announcedLength(of head: ResponseHead, to hop: Hop) -> Int64 {
-        hop.method == "HEAD" || [204, 304].contains(head.status) ? 0 : head.expectedLength ?? 0
+        ResponseHead.mayHaveBody(status: head.status, method: hop.method) ? head.expectedLength ?? 0 : 0
     }
 
     /// Returns a writer that copies the response to the cache, or `nil` if the response is not stored.

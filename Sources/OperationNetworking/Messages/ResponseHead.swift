@@ -60,8 +60,18 @@ public struct ResponseHead: Sendable, Hashable {
     /// However, for the response to a `HEAD` request, the value is the length of the body that a `GET` request would
     /// receive.
     public var expectedLength: Int64? {
-        if isDecoded || headers.contains("Transfer-Encoding") { return nil }
-        return headers["Content-Length"].flatMap { Int64($0) }.flatMap { $0 < 0 ? nil : $0 }
+        guard !isDecoded, !headers.contains("Transfer-Encoding"), let text = headers["Content-Length"],
+            let length = Int64(text), length >= 0
+        else { return nil }
+        return length
+    }
+
+    /// Returns whether a response can have a body, regardless of its headers (RFC 9112, section 6.3).
+    static func mayHaveBody(status: Int, method: String) -> Bool {
+        switch status {
+        case 204, 304: false
+        default: method != "HEAD"
+        }
     }
 }
 

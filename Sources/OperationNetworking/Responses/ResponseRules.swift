@@ -111,7 +111,7 @@ extension ReceivedResponse {
 
 extension ResponseHead {
     fileprivate func mayHaveBody(of request: NetworkRequest) -> Bool {
-        request.method != "HEAD" && status != 204 && status != 205 && status != 304
+        status != 205 && Self.mayHaveBody(status: status, method: request.method)
     }
 }
 

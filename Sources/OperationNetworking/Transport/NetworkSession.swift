@@ -282,14 +282,14 @@ package struct BodyCount: Equatable, Sendable {
 
     /// Creates a count with the length that the response headers announce.
     package init(_ head: ResponseHeadParser.Head, method: String) {
-        if method == "HEAD" || head.status == 204 || head.status == 304 {
+        if !ResponseHead.mayHaveBody(status: head.status, method: method) {
             promise = .nothing
         } else if head.version < .http2, head.fields.contains("Transfer-Encoding") {
             promise = .delimited
         } else if let length = head.fields["Content-Length"] {
             // Headers that state different lengths were already rejected.
             let first = Int64(length) ?? length.split(separator: ",").first.flatMap { Int64(String($0).trimmedBlanks) }
-            promise = first.map { .bytes($0) } ?? .unknown
+            if let first { promise = .bytes(first) } else { promise = .unknown }
         } else {
             promise = head.version < .http2 ? .delimited : .unknown
         }
