@@ -160,9 +160,9 @@
         }
 
         /// Sets the time that libcurl may take for a connection after it got the request, or no limit for `nil`.
-        func limitConnect(milliseconds: Int64?) {
+        func limitConnect(milliseconds: Int64) {
             // libcurl cannot count higher.
-            let limit = min(milliseconds ?? .max, Self.longestConnect)
+            let limit = min(milliseconds, Self.longestConnect)
             setAgain(.connectTimeout, Int(limit))
         }
 
@@ -182,7 +182,7 @@
         func enableNotices() { setAgain(.verbose, 1) }
 
         /// Lets the transfer continue until the name of the host was looked up, however long that takes.
-        func waitForName() { limitConnect(milliseconds: nil) }
+        func waitForName() { limitConnect(milliseconds: .max) }
 
         private static func upload(_ request: NetworkRequest, _ wholeLimit: Int) -> Upload {
             switch request.body.source {
@@ -392,14 +392,11 @@
             _ = OKCurl.multiRemove(multi, handle.easy)
         }
 
-        /// Tells libcurl that a socket is ready.
+        /// Tells libcurl that a socket is ready, or that the time for which libcurl asked has come.
         func act(_ socket: Int32, _ readiness: Int32) {
             var running: Int32 = 0
             _ = OKCurl.multiAction(multi, socket, readiness, &running)
         }
-
-        /// Calls libcurl at the time for which it asked.
-        func actOnTime() { act(Int32(OKCurlSocketTimeout), 0) }
 
         /// Returns the next transfer that has ended, or `nil` if there is none.
         func nextEnded() -> (transfer: CurlTransfer, code: Int32)? {

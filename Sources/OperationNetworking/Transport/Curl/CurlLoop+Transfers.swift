@@ -135,7 +135,7 @@
         /// A later time is noticed at the scheduled check.
         func rearm(_ transfer: CurlTransfer) {
             guard let due = transfer.deadlines.next else { return deadlines.remove(transfer.number) }
-            if due < deadlines.due(transfer.number) ?? .max { deadlines.set(transfer.number, due: due) }
+            if due < deadlines.due(transfer.number) { deadlines.set(transfer.number, due: due) }
         }
 
         /// Checks a transfer at its scheduled time.

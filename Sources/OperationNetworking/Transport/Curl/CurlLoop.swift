@@ -30,8 +30,8 @@
         var deadlines = DeadlineHeap()
         var transfers = NumberedPool<CurlTransfer>()
         var tasks = CurlSessionList()
-        /// The time at which libcurl wants to be called.
-        private var curlDue: Int64?
+        /// The time at which libcurl wants to be called, or `.max` for never.
+        private var curlDue = Int64.max
         private var idleness: IdleWatch
         private let deferredWork: SessionDeferredWork
         private var lastForgotNames: Int64
@@ -53,12 +53,13 @@
         }
 
         static func of(_ context: UnsafeMutableRawPointer?) -> CurlLoop? {
-            context.map { Unmanaged<CurlLoop>.fromOpaque($0).takeUnretainedValue() }
+            guard let context else { return nil }
+            return Unmanaged<CurlLoop>.fromOpaque(context).takeUnretainedValue()
         }
 
         func setCurlTimer(_ milliseconds: Int) {
             curlDue =
-                milliseconds < 0 ? nil : milliseconds == 0 ? now : engine.now + Int64(milliseconds) * 1_000_000
+                milliseconds < 0 ? .max : milliseconds == 0 ? now : engine.now + Int64(milliseconds) * 1_000_000
         }
     }
 
@@ -109,15 +110,15 @@
             now = engine.now
             catchUpIfLate()
             while let number = deadlines.popDue(at: now) { lookAtDeadline(number) }
-            if let due = curlDue, due <= now {
-                curlDue = nil
-                multi?.actOnTime()
+            if curlDue <= now {
+                curlDue = .max
+                multi?.act(Int32(OKCurlSocketTimeout), 0)
             }
             while let (transfer, code) = multi?.nextEnded() { end(transfer, code: code) }
             tidyUpIfIdle()
             // Grant slots last, because all of the above may have released a slot.
             grantSlots()
-            return curlDue.map { $0 <= now } ?? false
+            return curlDue <= now
         }
 
         /// Reads the sockets before any time limit is checked, if this thread is late.
@@ -125,9 +126,7 @@
         /// The machine may be busy, the process may have been stopped, or a receiver may have taken long. Data that
         /// arrived in the meantime counts before the time limits.
         private func catchUpIfLate() {
-            let isOverdue = deadlines.nextDue.map { $0 <= now } ?? false
-            let isLate = curlDue.map { $0 + Self.lateness <= now } ?? false
-            guard isOverdue || isLate else { return }
+            guard min(deadlines.nextDue, curlDue.addingSaturated(Self.lateness)) <= now else { return }
             // One wait returns a limited number of sockets, and the next wait returns the others first. The number of
             // waits is limited, because there may always be more events.
             var looks = sockets.count / CurlSockets.capacity + 1
@@ -177,7 +176,7 @@
 
         /// The time in milliseconds to wait for events, which ends when the next work is due.
         private var pollTimeout: Int32 {
-            let due = min(curlDue ?? .max, deadlines.nextDue ?? .max, idleness.due ?? .max)
+            let due = min(curlDue, deadlines.nextDue, idleness.due)
             guard due < .max else { return -1 }
             // The time is rounded up, because the loop must not wake too early.
             return Int32(min(max((due - engine.now + 999_999) / 1_000_000, 0), 3_600_000))
@@ -213,7 +212,7 @@
         private func tearDown() {
             transfers.removeAll()
             multi = nil
-            curlDue = nil
+            curlDue = .max
         }
 
         /// Ends all tasks, including those that were just posted.

@@ -166,8 +166,8 @@
         func limitConnect() {
             let now = loop.engine.now
             // libcurl counts from the time at which it got the request.
-            let limit = deadlines.connectAllowance(at: now).map { (now - soughtAt + min($0, 1 << 60)) / 1_000_000 + 1 }
-            handle.limitConnect(milliseconds: limit)
+            let limit = now - soughtAt + min(deadlines.connectAllowance(at: now), 1 << 60)
+            handle.limitConnect(milliseconds: limit / 1_000_000 + 1)
         }
 
         /// Records that the name of the host was looked up, or needs no lookup.

@@ -137,16 +137,16 @@ package struct TransferDeadlines: Sendable {
         (stage, moved) = (.awaiting, pausedSince ?? now)
     }
 
-    /// Returns the time that libcurl may take for a connection without giving up too early, or `nil` for no limit.
+    /// Returns the time that libcurl may take for a connection without giving up too early, or `.max` for no limit.
     ///
     /// libcurl divides this time among the addresses of a host.
-    package func connectAllowance(at now: Int64) -> Int64? {
-        guard pausedSince == nil, connect < .max else { return nil }
+    package func connectAllowance(at now: Int64) -> Int64 {
+        guard pausedSince == nil, connect < .max else { return .max }
         return switch stage {
         // The allowance is enough for a connection that begins just before the next check.
         case .seeking: connect.addingSaturated(connect / 4 + 1)
         case .connecting(let start): max(start.addingSaturated(connect) - now, 0)
-        case .writingBody, .uploading, .awaiting, .receiving: nil
+        case .writingBody, .uploading, .awaiting, .receiving: .max
         }
     }
 
@@ -235,11 +235,13 @@ package struct DeadlineHeap: Sendable {
     package init() {}
 
     package var count: Int { entries.count }
-    package var nextDue: Int64? { entries.first?.due }
+    /// The earliest time, or `.max` if there is none.
+    package var nextDue: Int64 { entries.isEmpty ? .max : entries[0].due }
 
-    /// Returns the time of a number, or `nil` if it has none.
-    package func due(_ number: Int) -> Int64? {
-        number < positions.count && positions[number] >= 0 ? entries[positions[number]].due : nil
+    /// Returns the time of a number, or `.max` if it has none.
+    package func due(_ number: Int) -> Int64 {
+        guard number < positions.count, positions[number] >= 0 else { return .max }
+        return entries[positions[number]].due
     }
 
     package mutating func set(_ number: Int, due: Int64) {
@@ -314,8 +316,8 @@ package struct IdleWatch: Sendable {
         self.lifetime = min(max(lifetime.saturatedNanoseconds, 0), 1 << 60)
     }
 
-    /// The time at which `look` must be called again, or `nil` if there is none.
-    package var due: Int64? { start.map { $0 + lifetime } }
+    /// The time at which `look` must be called again, or `.max` if there is none.
+    package var due: Int64 { if let start { start + lifetime } else { .max } }
 
     /// Records that there is work.
     package mutating func wake() { start = nil }
