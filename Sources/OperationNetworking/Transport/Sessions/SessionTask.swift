@@ -319,36 +319,29 @@ package struct TaskDemands: Sendable {
 
     /// Resumes the task, and returns whether to notify the session, as each of the following methods does.
     package mutating func resume(at now: Int64) -> Bool {
-        pause(at: now) {
-            $0.isStarted = true; $0.isSuspended = false
-        }
+        change(at: now) { ($0.isStarted, $0.isSuspended) = (true, false) }
     }
-    package mutating func suspend(at now: Int64) -> Bool { pause(at: now) { $0.isSuspended = true } }
+    package mutating func suspend(at now: Int64) -> Bool { change(at: now) { $0.isSuspended = true } }
     package mutating func cancel() -> Bool { change { $0.isCancelled = true } }
-    package mutating func hold(at now: Int64) -> Bool { pause(at: now) { $0.isHeld = true } }
-    package mutating func proceed(at now: Int64) -> Bool { pause(at: now) { $0.isHeld = false } }
+    package mutating func hold(at now: Int64) -> Bool { change(at: now) { $0.isHeld = true } }
+    package mutating func proceed(at now: Int64) -> Bool { change(at: now) { $0.isHeld = false } }
     package mutating func bodyIsReady() -> Bool { change { $0.isBodyReady = true } }
     package mutating func follow(_ order: PauseOrder, at now: Int64) -> Bool {
         guard order.number > lastFollowed else { return false }
         lastFollowed = order.number
-        return pause(at: now) {
-            $0.isStarted = $0.isStarted || !order.isSuspended
+        return change(at: now) {
+            if !order.isSuspended { $0.isStarted = true }
             $0.isSuspended = order.isSuspended
             if let isHeld = order.isHeld { $0.isHeld = isHeld }
         }
     }
 
-    private mutating func pause(at now: Int64, _ body: (inout TaskDemands) -> Void) -> Bool {
-        change {
-            body(&$0)
-            $0.pauses.set($0.isPaused, at: now)
-        }
-    }
-
-    private mutating func change(_ body: (inout TaskDemands) -> Void) -> Bool {
+    /// - Parameter now: The time of a change that may begin or end a pause.
+    private mutating func change(at now: Int64? = nil, _ body: (inout TaskDemands) -> Void) -> Bool {
         guard !isEnded else { return false }
         let before = (isStarted, isSuspended, isHeld, isCancelled, isBodyReady)
         body(&self)
+        if let now { pauses.set(isPaused, at: now) }
         guard before != (isStarted, isSuspended, isHeld, isCancelled, isBodyReady), !isPosted else { return false }
         // A change of a task that was not started waits for the start.
         guard isStarted || isCancelled else { return false }
@@ -441,7 +434,8 @@ package final class SessionDeferredWork {
 
     /// The object of the calling thread, or `nil` if the thread is not that of a session.
     package static var current: SessionDeferredWork? {
-        pthread_getspecific(key).map { Unmanaged<SessionDeferredWork>.fromOpaque($0).takeUnretainedValue() }
+        guard let object = pthread_getspecific(key) else { return nil }
+        return Unmanaged<SessionDeferredWork>.fromOpaque(object).takeUnretainedValue()
     }
 
     /// Whether any work was deferred.
