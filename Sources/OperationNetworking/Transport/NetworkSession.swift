@@ -277,9 +277,6 @@ package struct BodyCount: Equatable, Sendable {
     private let promise: Promise
     private var count: Int64 = 0
 
-    /// Creates a count for a response whose headers have not arrived.
-    package init() { promise = .unknown }
-
     /// Creates a count with the length that the response headers announce.
     package init(_ head: ResponseHeadParser.Head, method: String) {
         if !ResponseHead.mayHaveBody(status: head.status, method: method) {

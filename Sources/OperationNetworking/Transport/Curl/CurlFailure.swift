@@ -9,13 +9,12 @@
         let transfer: CurlTransfer
         let code: Int32
 
-        /// The error of an ended transfer, or `nil` if it succeeded.
-        var error: NetworkError? {
-            guard code != 0 || !transfer.hasFinalHead else { return nil }
+        /// The error of a transfer that failed or ended without the headers of a final response.
+        var error: NetworkError {
             let text = text
             let meaning = CurlErrorMapping(
-                code: code, phase: transfer.phase, text: text, hasReceivedHeaders: transfer.hasReceivedHeaders,
-                hasFinalHead: transfer.hasFinalHead, isRefused: transfer.isRefused,
+                code: code, phase: transfer.phase, text: text, hasReceivedHeaders: transfer.headerCount > 0,
+                hasFinalHead: transfer.status != nil, isRefused: transfer.isRefused,
                 systemError: systemError)
             let (kind, message) = meaning.codeAndMessage
             var error = NetworkError(

@@ -222,13 +222,14 @@
         }
 
         private func setHeaders(_ request: NetworkRequest) {
-            let isPlain = request.headers.isEmpty && upload == .none && request.isDecoded
+            let isDecoded = request.isDecoded
+            let isPlain = request.headers.isEmpty && upload == .none && isDecoded
             if isPlain, hasPlainHeaders { return }
             hasPlainHeaders = isPlain
             var lines: [CurlList.Line] = []
             lines.reserveCapacity(request.headers.count + 3)
             for field in request.headers { lines.append(.field(field.name, field.value)) }
-            if request.isDecoded { lines.append(.field("Accept-Encoding", ContentDecoder.codings)) }
+            if isDecoded { lines.append(.field("Accept-Encoding", ContentDecoder.codings)) }
             if upload != .none {
                 if !request.headers.contains("Content-Type") { lines.append(.without("Content-Type")) }
                 lines.append(request.options.expectsContinue ? .field("Expect", "100-continue") : .without("Expect"))

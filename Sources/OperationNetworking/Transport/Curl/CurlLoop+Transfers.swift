@@ -85,7 +85,7 @@
             transfer.stopWatching()
             transfer.end()
             transfer.handle.forgetRequest()
-            transfers.putBack(transfer.number, isKept: library.forgetsHeaders || !transfer.hasReceivedHeaders)
+            transfers.putBack(transfer.number, isKept: library.forgetsHeaders || transfer.headerCount == 0)
         }
 
         /// Ends a transfer with which libcurl is done.
@@ -96,7 +96,10 @@
             let code = transfer.codeOfAnswer(code)
             if transfer.mustStartOver(after: code), !task.isCancelled { return startOver(task, transfer) }
             guard transfer.mayEnd(code: code) else { return }
-            let error = transfer.problem ?? CurlFailure(transfer: transfer, code: code).error
+            var error = transfer.problem
+            if error == nil, code != 0 || transfer.status == nil {
+                error = CurlFailure(transfer: transfer, code: code).error
+            }
             if transfer.handle.long(OKCurlInfoHTTPVersion) == 3 { raiseLimit(transfer) }
             if error == nil { task.reportSent(transfer.handle.wholeCount) }
             conclude(transfer, task, error)

@@ -49,13 +49,13 @@
             }
             let head = ResponseHead(
                 url: task.request.url, status: parts.status, headers: parts.fields, version: parts.version,
-                reason: parts.reason, isDecoded: isFinal && intake.decodes)
+                reason: parts.reason, isDecoded: isFinal && intake != nil)
             if isFinal { bodyCount = BodyCount(parts, method: task.request.method) }
             task.report(isFinal ? .head(head) : .informational(head))
         }
 
         private func chooseIntake(_ head: ResponseHeadParser.Head, _ task: CurlTask) {
-            guard task.request.isDecoded else { return }
+            guard head.fields.contains("Content-Encoding"), task.request.isDecoded else { return }
             let codings = head.fields.values("Content-Encoding").flatMap { $0.split(separator: ",") }
                 .map { String($0).trimmedBlanks.lowercased() }.filter { $0 != "identity" && !$0.isEmpty }
             guard let coding = codings.first else { return }
@@ -77,22 +77,22 @@
                 handle.forbidsReuse = true
                 return 0
             case .keep,
-                .go where intake.hasRest:
+                .go where intake?.hasRest == true:
                 isReceivingStalled = true
                 return OKCurlWritePause
-            case .go where !intake.decodes:
-                bodyCount.add(bytes.count)
+            case .go where intake == nil:
+                bodyCount?.add(bytes.count)
                 task.confined.receiver?.task(task, didReceive: bytes)
                 return bytes.count
             case .go:
-                bodyCount.add(bytes.count)
+                bodyCount?.add(bytes.count)
                 return decode(bytes, task)
             }
         }
 
         private func decode(_ bytes: UnsafeRawBufferPointer, _ task: CurlTask) -> Int {
             do throws(BodyIntake.Refusal) {
-                try intake.take(bytes, listener(task))
+                try intake?.take(bytes, listener(task))
                 return bytes.count
             } catch {
                 fail(error, task)
@@ -102,8 +102,8 @@
 
         /// Continues the decompression that a pause interrupted.
         func decodeRest() {
-            guard intake.hasRest, let task, problem == nil else { return }
-            do throws(BodyIntake.Refusal) { try intake.resume(listener(task)) } catch { fail(error, task) }
+            guard intake?.hasRest == true, let task, problem == nil else { return }
+            do throws(BodyIntake.Refusal) { try intake?.resume(listener(task)) } catch { fail(error, task) }
         }
 
         private func listener(_ task: CurlTask) -> BodyIntake.Listener {
@@ -116,7 +116,7 @@
         func mayEnd(code: Int32) -> Bool {
             guard let task, code == 0, problem == nil else { return true }
             do throws(BodyIntake.Refusal) {
-                return try intake.mayEnd()
+                return try intake?.mayEnd() != false
             } catch {
                 fail(error, task)
                 return true
@@ -124,7 +124,7 @@
         }
 
         /// Whether a transfer that libcurl ended, and that waited for its decompression, can end now.
-        var hasWaitedForDecoder: Bool { intake.isEndAwaited && !intake.hasRest }
+        var hasWaitedForDecoder: Bool { intake?.isEndAwaited == true && intake?.hasRest == false }
 
         private func fail(_ refusal: BodyIntake.Refusal, _ task: CurlTask) {
             switch refusal {
@@ -139,7 +139,7 @@
         }
     }
 
-    /// The incoming body of a response, which is decompressed if requested and kept while delivery is paused.
+    /// The incoming body of a response, which is decompressed, and kept while delivery is paused.
     package struct BodyIntake {
         /// The reason to reject a body.
         package enum Refusal: Error, Equatable {
@@ -159,7 +159,7 @@
             }
         }
 
-        private let decoder: ContentDecoder?
+        private let decoder: ContentDecoder
         private let maximumExpansion: Int
         /// The bytes that arrived and were not decompressed because of a pause.
         private var rest: [UInt8] = []
@@ -170,20 +170,17 @@
         /// Whether all bytes arrived and some are still to be decompressed.
         package private(set) var isEndAwaited = false
 
-        package init(_ decoder: ContentDecoder? = nil, maximumExpansion: Int = .max) {
+        package init(_ decoder: ContentDecoder, maximumExpansion: Int) {
             self.decoder = decoder
             self.maximumExpansion = maximumExpansion
         }
-
-        /// Whether the bytes are decompressed.
-        package var decodes: Bool { decoder != nil }
 
         /// Whether a pause left bytes behind, which must be delivered before any others.
         package var hasRest: Bool { !rest.isEmpty || isDecoderFull }
 
         /// Decompresses bytes, delivers as many as the pauses allow, and keeps the rest.
         ///
-        /// Do not call this method if `hasRest` is `true` or `decodes` is `false`.
+        /// Do not call this method if `hasRest` is `true`.
         package mutating func take(_ bytes: UnsafeRawBufferPointer, _ listener: Listener) throws(Refusal) {
             receivedCount += Int64(bytes.count)
             let used = try decode(bytes, listener)
@@ -205,13 +202,12 @@
         package mutating func mayEnd() throws(Refusal) -> Bool {
             isEndAwaited = hasRest
             if isEndAwaited { return false }
-            if decoder?.isComplete == false { throw .undecodable("it ends too early. Try again") }
+            if !decoder.isComplete { throw .undecodable("it ends too early. Try again") }
             return true
         }
 
         /// Decompresses and delivers bytes until delivery is paused, and returns the number of bytes that were used.
         private mutating func decode(_ bytes: UnsafeRawBufferPointer, _ listener: Listener) throws(Refusal) -> Int {
-            guard let decoder else { return bytes.count }
             var used = 0
             var refusal: Refusal?
             withUnsafeTemporaryAllocation(byteCount: 32 << 10, alignment: 1) { room in

@@ -43,7 +43,7 @@
                 case .file(let region): try region.check()
                 case .stream:
                     try withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { byte throws(NetworkError) in
-                        _ = try outlet.read(into: byte) { BodyWaker {} }
+                        _ = try outlet?.read(into: byte) { BodyWaker {} }
                     }
                 case .none, .data: break
                 }
@@ -71,8 +71,8 @@
                 return OKCurlReadPause
             }
             do throws(NetworkError) {
-                let portion = try outlet.read(into: buffer) { BodyWaker { [weak task] in task?.bodyIsReady() } }
-                return sent(portion, task)
+                let portion = try outlet?.read(into: buffer) { BodyWaker { [weak task] in task?.bodyIsReady() } }
+                return sent(portion ?? .end, task)
             } catch {
                 fail(error)
                 return OKCurlReadAbort
@@ -90,9 +90,9 @@
                 return 0
             case .bytes(let count):
                 loop.fruitlessRounds = 0
-                deadlines.sent(at: loop.now, isLast: outlet.isComplete == true)
+                deadlines.sent(at: loop.now, isLast: outlet?.isComplete == true)
                 loop.rearm(self)
-                task.reportSent(outlet.count, wasUnderWay: true)
+                task.reportSent(outlet?.count ?? 0, wasUnderWay: true)
                 return count
             }
         }
@@ -104,7 +104,7 @@
                 isRepetitionRefused = true
                 return OKCurlSeekFailed
             }
-            if offset == 0, !outlet.isOpen { return OKCurlSeekDone }
+            if offset == 0, outlet?.isOpen != true { return OKCurlSeekDone }
             guard offset == 0, isRefused || task.request.isIdempotent else {
                 failUnanswered()
                 return OKCurlSeekFailed
@@ -113,7 +113,7 @@
                 failUnrepeatable()
                 return OKCurlSeekFailed
             }
-            outlet.rewind()
+            outlet?.rewind()
             return OKCurlSeekDone
         }
 
@@ -161,7 +161,7 @@
         func codeOfAnswer(_ code: Int32) -> Int32 {
             if code != 0, isAnswered, CurlErrorMapping.endsOfStreams.contains(code) { return 0 }
             guard isRepetitionRefused else { return code }
-            if !bodyCount.isComplete {
+            if bodyCount?.isComplete != true {
                 fail(
                     .truncatedBody,
                     status == 417

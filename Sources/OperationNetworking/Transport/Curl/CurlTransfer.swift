@@ -24,11 +24,14 @@
         @exclusivity(unchecked) var parser = ResponseHeadParser()
         /// The number of bytes in the response headers so far.
         @exclusivity(unchecked) var headerCount = 0
-        var intake = BodyIntake()
-        var outlet = BodyOutlet(.none)
+        /// The decompression of the response body, or `nil` if the body is not decompressed.
+        var intake: BodyIntake?
+        /// The body of the request, or `nil` if the request has none.
+        var outlet: BodyOutlet?
         /// Whether a callback instructed libcurl to wait.
         var isReceivingStalled = false
         var isSendingStalled = false
+        /// The status of the final response, as soon as its headers have arrived.
         var status: Int?
         /// The time at which the transfer got its slot, and the time at which libcurl last got the request.
         private(set) var beganAt: Int64 = 0
@@ -50,8 +53,8 @@
         ///
         /// libcurl repeats a request after the status 417, or if a stream was reset.
         var isRepetitionRefused = false
-        /// The received length of the body, before decompression.
-        var bodyCount = BodyCount()
+        /// The received length of the body, before decompression, as soon as the headers have arrived.
+        var bodyCount: BodyCount?
         /// Whether the name of the host may still be looked up for this transfer.
         private(set) var isLookingUp = false
         /// Whether libcurl no longer has the transfer, or never took it.
@@ -88,10 +91,10 @@
             problem = nil
             soughtAt = loop.now
             parser = ResponseHeadParser()
-            intake = BodyIntake()
-            outlet = BodyOutlet(task.request.body)
+            intake = nil
+            outlet = task.request.body.isNone ? nil : BodyOutlet(task.request.body)
             (isReceivingStalled, isSendingStalled, isGivenUp) = (false, false, false)
-            (isRepetitionRefused, isDone, bodyCount) = (false, false, BodyCount())
+            (isRepetitionRefused, isDone, bodyCount) = (false, false, nil)
             (status, headerCount, requestCount, socketError) = (nil, 0, 0, 0)
             handle.prepare(
                 task.request, wholeLimit: 64 << 10, wantsNewConnection: task.confined.extras.wantsNewConnection)
@@ -100,9 +103,7 @@
 
         /// Releases the task and its data.
         func end() {
-            (task, problem) = (nil, nil)
-            intake = BodyIntake()
-            outlet = BodyOutlet(.none)
+            (task, problem, intake, outlet) = (nil, nil, nil, nil)
         }
 
         func fail(_ code: NetworkError.Code, _ message: String, _ underlying: NetworkError.Underlying? = nil) {
@@ -128,16 +129,13 @@
         var phase: NetworkError.Phase {
             switch task?.confined.machine.stage {
             case .connecting: .connecting
-            case .sending: outlet.isComplete == false ? .sending : .awaitingResponse
+            case .sending: outlet?.isComplete == false ? .sending : .awaitingResponse
             // An informational response is not yet the response.
             case .receiving: status == nil ? .awaitingResponse : .receiving
             case nil: .waiting
             }
         }
 
-        var hasReceivedHeaders: Bool { headerCount > 0 }
-        /// Whether the headers of a final response have arrived.
-        var hasFinalHead: Bool { status != nil }
         var loopContext: UnsafeRawPointer { UnsafeRawPointer(Unmanaged.passUnretained(loop).toOpaque()) }
 
         /// Returns whether libcurl may open a socket for an address.
@@ -214,7 +212,7 @@
         }
 
         private func updatePauses() {
-            let holdsBack = pausedDirections.contains(.receiving) || intake.hasRest
+            let holdsBack = pausedDirections.contains(.receiving) || intake?.hasRest == true
             if !holdsBack { isReceivingStalled = false }
             var mask = 0
             if holdsBack { mask |= OKCurlPauseReceiving }
@@ -227,7 +225,8 @@
     // The callbacks of libcurl. The context argument of each leads to the transfer or to the loop.
     extension CurlTransfer {
         private static func of(_ context: UnsafeMutableRawPointer?) -> CurlTransfer? {
-            context.map { Unmanaged<CurlTransfer>.fromOpaque($0).takeUnretainedValue() }
+            guard let context else { return nil }
+            return Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
         }
 
         func setCallbacks() {
@@ -316,7 +315,7 @@
 
         /// Whether the response came over HTTP/2 and is complete.
         var isAnswered: Bool {
-            status != nil && bodyCount.isComplete && problem == nil && handle.long(OKCurlInfoHTTPVersion) == 3
+            status != nil && bodyCount?.isComplete == true && problem == nil && handle.long(OKCurlInfoHTTPVersion) == 3
         }
 
         /// Whether libcurl still has the transfer although the response is complete.
@@ -389,7 +388,7 @@
             guard CurlErrorMapping.endsOfStreams.contains(code), let task,
                 task.confined.extras.repetitions < Self.maximumRefusals
             else { return false }
-            guard task.request.body.canBeSentAgain || !outlet.isOpen else {
+            guard task.request.body.canBeSentAgain || outlet?.isOpen != true else {
                 failUnrepeatable()
                 return false
             }
