@@ -82,6 +82,11 @@ extension ExchangeTask {
     /// Decides what to do with a response from any source.
     func decide(_ head: ResponseHead, from source: ResponseSource, step: Int) {
         let prepared = source.prepared
+        guard head.status == 401 || (300..<400).contains(head.status) else {
+            // The server accepted the proof, if there is one.
+            if let proof = prepared.proof { session.remember(proof, acceptedBy: prepared.hop) }
+            return deliver(head, from: source, step: step)
+        }
         if let proof = prepared.proof, prepared.isProofFromMemory, head.status == 401 { session.forget(proof) }
         let (verdict, accepted) = state.withLock { state in
             self.verdict(&state, head, prepared)
@@ -110,8 +115,7 @@ extension ExchangeTask {
         var accepted: Proof?
         let maximumTries = configuration.challenges?.maximumTries ?? 0
         var detours = state.detours ?? (.init(policy: configuration.redirects), .init(maximumTries: maximumTries))
-        // Only these responses change the machines.
-        defer { if head.status == 401 || (300..<400).contains(head.status) { state.detours = detours } }
+        defer { state.detours = detours }
         if configuration.challenges != nil {
             let action = detours.challenges.receive(
                 head, to: prepared.hop, proof: prepared.proof, isFromMemory: prepared.isProofFromMemory,
