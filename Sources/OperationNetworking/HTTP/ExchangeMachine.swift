@@ -64,6 +64,7 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
     }
 
     var state = State.waiting
+    /// The number of the present step, or -1 after the end, which is the number of no step.
     var step = 0
     var isSuspended = true { didSet { changes += 1 } }
     var holdReasons: ExchangeHoldReasons = [] { didSet { changes += 1 } }
@@ -81,7 +82,7 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
     /// A machine of an exchange that ended.
     static var ended: Self {
         var machine = Self()
-        machine.state = .ended
+        (machine.state, machine.step) = (.ended, -1)
         return machine
     }
 
@@ -98,7 +99,7 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
     package func isFirst(_ step: Int) -> Bool { step == 1 && isPresent(step) }
 
     /// Returns whether events of a step are still accepted.
-    package func isPresent(_ step: Int) -> Bool { !isEnded && step == self.step }
+    package func isPresent(_ step: Int) -> Bool { step == self.step }
 
     package var isEnded: Bool { if case .ended = state { true } else { false } }
 
@@ -436,7 +437,7 @@ extension ExchangeMachine {
         case .delivering(_, let present, _, _): (copy, isAnswer) = (present, true)
         case .waiting, .preparing, .awaitingHead, .deciding: break
         }
-        defer { state = .ended }
+        defer { (state, step) = (.ended, -1) }
         return Left(source: source, copy: copy, isAnswer: isAnswer, wasAnswered: wasAnswered)
     }
 }

@@ -4,6 +4,20 @@
 import Foundation
 import OperationCore
 
+// From the headers of a response to the exchange.
+extension HopReceiver {
+    func task(_ task: any NetworkTask, didReceive head: ResponseHead) {
+        guard case .network(let flight) = exchange.state.withLock({ $0.machine.headArrived(step) }) else { return }
+        exchange.session.keepCookies(of: head)
+        if let cache = exchange.configuration.cache { exchange.invalidate(head, flight, in: cache) }
+        if let kept = flight.kept, let next = exchange.afterAsking(head, flight, about: kept) {
+            exchange.leave(.network(flight), head, for: next, step: step)
+        } else {
+            exchange.decide(head, from: .network(flight), step: step)
+        }
+    }
+}
+
 // From response headers to the decision about the response.
 extension ExchangeTask {
     private enum Verdict {
@@ -14,21 +28,10 @@ extension ExchangeTask {
         case fail(RedirectFailure)
     }
 
-    /// Handles response headers from the session.
-    func received(_ head: ResponseHead, step: Int) {
-        guard case .network(let flight) = state.withLock({ $0.machine.headArrived(step) }) else { return }
-        session.keepCookies(of: head)
-        invalidate(head, flight)
-        if let next = afterAsking(head, flight) {
-            leave(.network(flight), head, for: next, step: step)
-        } else {
-            decide(head, from: .network(flight), step: step)
-        }
-    }
-
     /// Returns the step after a revalidation, or `nil` if the response is like any other response.
-    private func afterAsking(_ head: ResponseHead, _ flight: Flight) -> NextStep? {
-        guard let kept = flight.kept else { return nil }
+    fileprivate func afterAsking(
+        _ head: ResponseHead, _ flight: Flight, about kept: CacheMetadata.Variant
+    ) -> NextStep? {
         let prepared = flight.prepared
         // The server is asked only about a stored response with a validator. Otherwise a 304 is not about it.
         if head.status == 304, let validator = CacheValidator(kept.response.headers) {
@@ -63,8 +66,7 @@ extension ExchangeTask {
     }
 
     /// Removes the stored responses that a successful change made invalid, whatever happens to the response.
-    private func invalidate(_ head: ResponseHead, _ flight: Flight) {
-        guard let cache = configuration.cache else { return }
+    fileprivate func invalidate(_ head: ResponseHead, _ flight: Flight, in cache: HTTPCache) {
         let hop = flight.prepared.hop
         for address in CacheRules.invalidated(by: head, method: hop.method, at: hop.address) {
             cache.perform { disk, _ in disk.forget(address.resource) }

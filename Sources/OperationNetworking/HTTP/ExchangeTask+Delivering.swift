@@ -58,7 +58,7 @@ extension ExchangeTask {
         return CacheTee(response, at: flight.prepared.resource, in: cache, since: flight.prepared.moment)
     }
 
-    private func bodyTooLarge(_ status: Int?, _ limit: Int64) -> NetworkError {
+    fileprivate func bodyTooLarge(_ status: Int?, _ limit: Int64) -> NetworkError {
         var error = error(
             .bodyTooLarge, .receiving,
             "The body is larger than \(limit) bytes. Raise maximumBodyBytes, or request a part of the body.")
@@ -66,25 +66,7 @@ extension ExchangeTask {
         return error
     }
 
-    /// Handles bytes of a body from the session.
-    func received(_ bytes: UnsafeRawBufferPointer, by task: any NetworkTask, step: Int) {
-        let limit = configuration.maximumBodyBytes ?? .max
-        let fate = state.withLock {
-            $0.machine.received(bytes.count, limit: limit, drainLimit: Self.drainLimit, step)
-        }
-        switch fate {
-        case .ignore: break
-        case .discard(let tee, let isEnough):
-            // The amount is below the limit at which the cache would hold the response.
-            tee?.append(bytes, hold: {}, proceed: {})
-            if isEnough { task.cancel() }
-        case .tooMany: finish(bodyTooLarge(nil, limit))
-        case .tooSoon: finish(Machine.deliveredWhileHeld)
-        case .handOver(let tee): handOver(bytes, tee)
-        }
-    }
-
-    private func handOver(_ bytes: UnsafeRawBufferPointer, _ tee: CacheTee?) {
+    fileprivate func handOver(_ bytes: UnsafeRawBufferPointer, _ tee: CacheTee?) {
         tee?.append(bytes, hold: { addHoldReason(.cache) }, proceed: { [weak self] in self?.release(.cache) })
         if !calls.makeNow({ $0.task(self, didReceive: bytes) }) {
             // Another thread is making a call, and these bytes come after it.
@@ -93,22 +75,8 @@ extension ExchangeTask {
         }
     }
 
-    /// Handles the end of a request.
-    func ended(_ error: NetworkError?, step: Int) {
-        switch state.withLock({ $0.machine.ended(error, step) }) {
-        case .ignore: break
-        case .finish(let error): finish(error)
-        case .startNext(let next, let tee):
-            tee?.end(isComplete: error == nil)
-            state.withLock { $0.watcher }?(.ended)
-            go(next)
-        case .failed(.network(let flight)): fail(flight, error, step: step)
-        case .failed: break
-        }
-    }
-
     /// Handles a request that ended without a response.
-    private func fail(_ flight: Flight, _ error: NetworkError?, step: Int) {
+    fileprivate func fail(_ flight: Flight, _ error: NetworkError?, step: Int) {
         let error =
             error ?? self.error(.invalidResponse, .awaitingResponse, "The session ended without a response.")
         // A canceled request needs no stored response instead.
@@ -116,51 +84,6 @@ extension ExchangeTask {
         guard state.withLock({ $0.machine.failsOver(step) }) else { return }
         state.withLock { $0.watcher }?(.ended)
         go(next)
-    }
-
-    /// Forwards a part of the response other than its headers and body.
-    func forward(step: Int, _ call: @escaping @Sendable (any NetworkReceiver, ExchangeTask) -> Void) {
-        if state.withLock({ $0.machine.forwards(step) }) { calls.make { [self] in call($0, self) } }
-    }
-
-    /// Handles the metrics of a request, and forwards those of the final one to the receiver.
-    func collected(_ metrics: TransferMetrics, step: Int) {
-        let (forwards, watcher) = state.withLock { state in
-            let forwards = state.machine.forwards(step)
-            return (forwards, !forwards && state.machine.isDraining(step) ? state.watcher : nil)
-        }
-        @Sendable func call(_ receiver: any NetworkReceiver) { receiver.task(self, didCollect: metrics) }
-        if forwards, !calls.makeNow(call) { calls.make(call) }
-        watcher?(.measured(metrics))
-    }
-
-    /// Returns whether the receiver still wants its request to be sent.
-    ///
-    /// The requests that follow from its response are always sent.
-    func maySend(step: Int) -> Bool {
-        let (isFirst, token): (Bool, RateLimit.Token?) = state.withLock { state in
-            guard state.machine.isFirst(step) else { return (false, nil) }
-            guard case .sent(let token)? = state.turn else { return (true, nil) }
-            state.turn = nil
-            return (true, token)
-        }
-        guard isFirst else { return true }
-        var maySend = true
-        _ = calls.makeNow { maySend = $0.taskMaySend(self) }
-        // The exchange may have ended in the meantime, but the request was not sent, so the token is returned in any
-        // case.
-        if !maySend { token?.giveBack() }
-        return maySend
-    }
-
-    /// Handles the progress of a request's body, and reports it only if it exceeds that of all earlier requests.
-    func sent(_ count: Int64, of total: Int64?, step: Int) {
-        let (hasChanged, watcher) = state.withLock { state in
-            (state.machine.sent(count, step), count == total && state.machine.isPresent(step) ? state.watcher : nil)
-        }
-        if hasChanged { calls.make { [self] in $0.task(self, didSend: count, of: total) } }
-        // The observer is notified for each request, because each one sends its own body.
-        watcher?(.bodySent)
     }
 
     /// Continues reading from the cache, unless another thread reads or delivery is paused.
@@ -190,6 +113,92 @@ extension ExchangeTask {
                 error(
                     .truncatedBody, .receiving, "The body in the cache can no longer be read. Send the request again."))
         }
+    }
+}
+
+// From the other events of a request to the exchange.
+extension HopReceiver {
+    func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
+        let limit = exchange.configuration.maximumBodyBytes ?? .max
+        let fate = exchange.state.withLock {
+            $0.machine.received(bytes.count, limit: limit, drainLimit: ExchangeTask.drainLimit, step)
+        }
+        switch fate {
+        case .ignore: break
+        case .discard(let tee, let isEnough):
+            // The amount is below the limit at which the cache would hold the response.
+            tee?.append(bytes, hold: {}, proceed: {})
+            if isEnough { task.cancel() }
+        case .tooMany: exchange.finish(exchange.bodyTooLarge(nil, limit))
+        case .tooSoon: exchange.finish(ExchangeTask.Machine.deliveredWhileHeld)
+        case .handOver(let tee): exchange.handOver(bytes, tee)
+        }
+    }
+
+    func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
+        switch exchange.state.withLock({ $0.machine.ended(error, step) }) {
+        case .ignore: break
+        case .finish(let error): exchange.finish(error)
+        case .startNext(let next, let tee):
+            tee?.end(isComplete: error == nil)
+            exchange.state.withLock { $0.watcher }?(.ended)
+            exchange.go(next)
+        case .failed(.network(let flight)): exchange.fail(flight, error, step: step)
+        case .failed: break
+        }
+    }
+
+    func task(_ task: any NetworkTask, didReceiveInformational head: ResponseHead) {
+        forward { $0.task($1, didReceiveInformational: head) }
+    }
+
+    func task(_ task: any NetworkTask, didReceiveTrailers fields: HeaderFields) {
+        forward { $0.task($1, didReceiveTrailers: fields) }
+    }
+
+    private func forward(_ call: @escaping @Sendable (any NetworkReceiver, ExchangeTask) -> Void) {
+        guard exchange.state.withLock({ $0.machine.forwards(step) }) else { return }
+        exchange.calls.make { [exchange] in call($0, exchange) }
+    }
+
+    /// Handles the metrics of a request, and forwards those of the final one to the receiver.
+    func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics) {
+        let (forwards, watcher) = exchange.state.withLock { state in
+            let forwards = state.machine.forwards(step)
+            return (forwards, !forwards && state.machine.isDraining(step) ? state.watcher : nil)
+        }
+        @Sendable func call(_ receiver: any NetworkReceiver) { receiver.task(exchange, didCollect: metrics) }
+        if forwards, !exchange.calls.makeNow(call) { exchange.calls.make(call) }
+        watcher?(.measured(metrics))
+    }
+
+    /// Returns whether the receiver still wants its request to be sent.
+    ///
+    /// The requests that follow from its response are always sent.
+    func taskMaySend(_ task: any NetworkTask) -> Bool {
+        let (isFirst, token): (Bool, RateLimit.Token?) = exchange.state.withLock { state in
+            guard state.machine.isFirst(step) else { return (false, nil) }
+            guard case .sent(let token)? = state.turn else { return (true, nil) }
+            state.turn = nil
+            return (true, token)
+        }
+        guard isFirst else { return true }
+        var maySend = true
+        _ = exchange.calls.makeNow { maySend = $0.taskMaySend(exchange) }
+        // The exchange may have ended in the meantime, but the request was not sent, so the token is returned in any
+        // case.
+        if !maySend { token?.giveBack() }
+        return maySend
+    }
+
+    /// Handles the progress of a request's body, and reports it only if it exceeds that of all earlier requests.
+    func task(_ task: any NetworkTask, didSend count: Int64, of total: Int64?) {
+        let (hasChanged, watcher) = exchange.state.withLock { state in
+            (state.machine.sent(count, step), count == total && state.machine.isPresent(step) ? state.watcher : nil)
+        }
+        if hasChanged { exchange.calls.make { [exchange] in $0.task(exchange, didSend: count, of: total) } }
+        // The observer is notified for each request, because each one sends its own body.
+        watcher?(.bodySent)
     }
 }
 
@@ -236,7 +245,7 @@ enum ResponseSource: ExchangeSource {
         if case .network(let flight) = self { flight.orderTarget } else { nil }
     }
 
-    var isFlight: Bool { task != nil }
+    var isFlight: Bool { if case .network = self { true } else { false } }
 }
 
 /// The step that follows a response that is not the final one.

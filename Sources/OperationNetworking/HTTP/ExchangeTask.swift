@@ -106,7 +106,7 @@ extension ExchangeTask {
             return finish(
                 error(.invalidURL, .checking, "The host of the URL is not valid. Check it."), isAbrupt: true)
         }
-        setDeadline()
+        if let deadline = configuration.deadline { setDeadline(deadline) }
         start(hop, proof: nil)
     }
 
@@ -121,8 +121,7 @@ extension ExchangeTask {
     /// The phase that an error from outside the exchange reports.
     private var presentPhase: NetworkError.Phase { state.withLock { $0.machine.phase } }
 
-    private func setDeadline() {
-        guard let deadline = configuration.deadline else { return }
+    private func setDeadline(_ deadline: Duration) {
         // The timer keeps the exchange alive, because nothing else may do so while its receiver holds a cached
         // response. Every end of the exchange cancels and releases the timer.
         let timer = configuration.clock.schedule(after: deadline) { [self] in
@@ -260,45 +259,16 @@ extension ExchangeTask {
     private func nextStep() -> Int? { state.withLock { $0.machine.advance() } }
 }
 
-/// A receiver that forwards the events of one request to its exchange, together with the number of the step.
+/// The receiver of the events of one request of an exchange.
 final class HopReceiver: NetworkReceiver {
-    private let exchange: ExchangeTask
-    private let step: Int
+    let exchange: ExchangeTask
+    /// The number of the step, with which the exchange ignores the events of an earlier request.
+    let step: Int
 
     init(_ exchange: ExchangeTask, step: Int) {
         self.exchange = exchange
         self.step = step
     }
-
-    func task(_ task: any NetworkTask, didReceive head: ResponseHead) {
-        exchange.received(head, step: step)
-    }
-
-    func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
-        exchange.received(bytes, by: task, step: step)
-    }
-
-    func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
-        exchange.ended(error, step: step)
-    }
-
-    func task(_ task: any NetworkTask, didReceiveInformational head: ResponseHead) {
-        exchange.forward(step: step) { $0.task($1, didReceiveInformational: head) }
-    }
-
-    func task(_ task: any NetworkTask, didReceiveTrailers fields: HeaderFields) {
-        exchange.forward(step: step) { $0.task($1, didReceiveTrailers: fields) }
-    }
-
-    func task(_ task: any NetworkTask, didSend count: Int64, of total: Int64?) {
-        exchange.sent(count, of: total, step: step)
-    }
-
-    func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics) {
-        exchange.collected(metrics, step: step)
-    }
-
-    func taskMaySend(_ task: any NetworkTask) -> Bool { exchange.maySend(step: step) }
 }
 
 /// A step of one of the requests that an exchange sends.
