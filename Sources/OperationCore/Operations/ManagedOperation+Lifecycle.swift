@@ -167,17 +167,18 @@ extension ManagedOperation {
             return original.begin(through: self, mapRecord, onlyIfNeeded: onlyIfNeeded)
         }
         // Most operations have only a body and start in one step. The others need more checks.
-        var isPlain = true
+        var needsCare = false
         let action = move { core -> LifecycleMachine.StartAction? in
             if onlyIfNeeded, core.isStartUnderWay { return nil }
-            isPlain =
-                core.extras == nil && core.node == nil && core.host == nil
-                && core.parent == nil && !core.wasAskedForReadiness
-            return isPlain ? core.machine.start(isReady: true, hasDelay: false) : nil
+            if core.extras == nil, core.node == nil, core.host == nil, core.parent == nil, !core.wasAskedForReadiness {
+                return core.machine.start(isReady: true, hasDelay: false)
+            }
+            needsCare = true
+            return nil
         }
         if let action {
             perform(action)
-        } else if !isPlain {
+        } else if needsCare {
             beginWithCare(onlyIfNeeded: onlyIfNeeded)
         }
     }

@@ -91,14 +91,15 @@ extension ManagedOperation {
     /// block.
     func end() {
         if OperationDefaults.mayInherit { keepCallbackQueue() }
-        var retained = RetainedState()
+        var taken: RetainedState?
         let didEnd = signalEnd {
             core.withLock { core in
-                retained = core.takeRetainedState()
+                taken = core.takeRetainedState()
                 return core.machine.end()
             }
         }
-        guard didEnd else { return }
+        // Only one variable holds the state, so that `settle` can release it.
+        guard didEnd, var retained = exchange(&taken, with: nil) else { return }
         if let maps = retained.extras?.maps { signalEnd(of: maps) }
         retained.membership?.withdraw()
         if let host = retained.host { host.didEnd(retained.slot, retained.ending) }

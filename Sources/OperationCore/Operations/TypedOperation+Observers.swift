@@ -209,7 +209,7 @@ package struct HandlerPermit: Sendable {
     /// came after the outcome was decided. That call may be on the operation, on a group around it, on its queue or for
     /// its owner.
     package func allowsHandler(of operation: ManagedOperation?) -> Bool {
-        withdraw()
+        membership?.withdraw()
         guard let operation else { return false }
         if let queue, queue.count != queueCount { return false }
         if let group, group.isSet { return false }

@@ -459,11 +459,12 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     /// Creates the result without Foundation's response, with an evaluator of one parameter or from the types.
     private func makeResult(of result: TaskResult, _ head: ResponseHead) throws -> ResultType {
         if let responseEvaluator { return try responseEvaluator(NetworkResponse(body: result, head: head)) }
+        if ResultType.self == TaskResult.self, let result = result as? ResultType { return result }
         if let model = decodableResult, let data = result as? Data {
             let makeDecoder = service?.makeDecoder ?? { JSONDecoder() }
             if let made = try DecodedBody.read(model, as: ResultType.self, data, head, makeDecoder) { return made }
         }
-        if isTaskResult, let result = result as? ResultType { return result }
+        if ResultType.self == TaskResult?.self, let result = result as? ResultType { return result }
         throw missingEvaluator(.evaluating)
     }
 

@@ -42,7 +42,9 @@ struct RequestDraft: Sendable {
     func request() throws(NetworkError) -> NetworkRequest? {
         switch head {
         case .none: return nil
-        case .url(let url): return try NetworkRequest(upload?.method ?? "GET", url: url, body: body)
+        case .url(let url):
+            guard let upload else { return try NetworkRequest(url: url) }
+            return try NetworkRequest(upload.method, url: url, body: upload.body)
         case .checked(let request): return body.isNone ? request : try request.with(body: body)
         case .foundation(var request):
             // The operation has another body.

@@ -110,7 +110,7 @@ final class ProgressReporter: Sendable {
             set { given = newValue }
         }
 
-        var hasListeners: Bool { given?.isAny ?? false }
+        var hasListeners: Bool { given?.isAny == true }
     }
 
     private let state: Locked<State>
