@@ -45,7 +45,7 @@ struct AlbumServiceTests {
         for album in albums { album.start() }
         for album in albums { #expect(try await album.expectSuccess().title == "Blue Train") }
         #expect(session.requests.count { $0.url.path == "/session/refresh" } == 1)
-        try albums[0].expectAttempts(.status(401), .success)
+        #expect(albums[0].failedAttempts.map(\.status) == [401])
     }
 
     @Test func `failed requests are repeated with growing pauses`() async throws {
@@ -94,7 +94,7 @@ struct AlbumServiceTests {
         let download = service.recording(of: Album(id: 1, title: "", year: 0), to: file)
         download.start()
         try await download.expectSuccess(file)
-        try download.expectAttempts(.failure(.truncatedBody), .success)
+        #expect(download.failedAttempts.map(\.code) == [.truncatedBody])
         #expect(try Data(contentsOf: file).elementsEqual(TestPattern.bytes(count: 200_000)))
     }
 

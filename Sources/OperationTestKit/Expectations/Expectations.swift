@@ -310,7 +310,7 @@ public func waitUntil(
 }
 
 /// Descriptions of values in the texts of expectations.
-enum Described {
+package enum Described {
     private static let longest = 400
 
     /// Returns the name of an operation, its request or its type.
@@ -331,8 +331,13 @@ enum Described {
         return "\(error.code)\(error.status.map { " \($0)" } ?? ""), \(error.message)"
     }
 
+    /// Returns the status code of a response that caused a failure, or else the error code.
+    static func failure(_ code: NetworkError.Code, _ status: Int?) -> String {
+        if code == .unacceptableStatus, let status { "\(status)" } else { "\(code)" }
+    }
+
     /// Returns a duration as text, such as `250 ms`, `1.5 s` or `1 min 30 s`.
-    static func time(_ duration: Duration) -> String {
+    package static func time(_ duration: Duration) -> String {
         let (whole, part) = duration.saturatedNanoseconds.quotientAndRemainder(dividingBy: 1_000_000)
         let milliseconds = whole + (part >= 500_000 ? 1 : 0)
         if milliseconds < 1_000 { return "\(milliseconds) ms" }
