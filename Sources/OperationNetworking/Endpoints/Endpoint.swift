@@ -45,7 +45,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     ///
     /// The ``NetworkBase/formEncoder`` determines the format of arrays, nested values and `nil` values. By default, the
     /// operation omits each parameter whose value is `nil`. To send parameters without a value, set
-    /// ``FormEncoder/nils``.
+    /// ``FormEncoder/nilText``.
     ///
     /// The default is an empty dictionary.
     public var query: [String: (any Sendable)?] {

@@ -86,7 +86,7 @@ public struct NetworkBase: Sendable {
     }
     /// The encoder that creates the text of queries and forms.
     ///
-    /// The default is an encoder with the default styles of ``FormEncoder``.
+    /// The default is an encoder with the default settings of ``FormEncoder``.
     public var formEncoder: FormEncoder {
         get { values.formEncoder }
         set { values.formEncoder = newValue }

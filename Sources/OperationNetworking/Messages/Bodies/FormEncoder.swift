@@ -9,8 +9,8 @@ extension RequestBody {
     /// - Parameters:
     ///   - value: The value to encode. The value must encode into a keyed container, as a structure with synthesized
     ///     `Encodable` conformance and a `[String: …]` dictionary do.
-    ///   - encoder: The encoder, whose styles determine the format of arrays, Booleans, dates and other values. The
-    ///     default is an encoder with the default styles.
+    ///   - encoder: The encoder, which determines the format of arrays, Booleans, dates and other values. The default
+    ///     is an encoder with the default settings.
     /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the encoder cannot encode
     ///   the value.
     public static func form(
@@ -29,7 +29,7 @@ extension RequestBody {
     ///
     /// - Parameters:
     ///   - dictionary: The names and values of the form. By default, the encoder omits names whose value is `nil`.
-    ///   - encoder: The encoder that creates the text of the form. The default is an encoder with the default styles.
+    ///   - encoder: The encoder that creates the text of the form. The default is an encoder with the default settings.
     /// - Throws: A ``NetworkError`` with the code ``NetworkError/Code/bodyNotEncodable`` if the encoder cannot encode a
     ///   value.
     public static func form(
@@ -55,65 +55,54 @@ extension RequestBody {
 ///     var tags: [String]
 /// }
 ///
-/// let encoder = FormEncoder(arrays: .repeated)
+/// var encoder = FormEncoder()
+/// encoder.arrayName = { name, _ in name }
 /// print(try encoder.encode(Search(text: "red & blue", tags: ["a", "b"])))
 /// // text=red+%26+blue&tags=a&tags=b
 /// ```
 ///
 /// A form contains the properties in the order in which the value encodes them. If the value is a dictionary, the form
-/// contains its keys in alphabetical order.
+/// contains its keys in alphabetical order. The encoder calls its closures on the thread that encodes the form.
 public struct FormEncoder: Sendable {
-    /// The style for the names of array elements in the form.
+    /// A closure that returns the name of an array element.
     ///
-    /// The default is ``ArrayStyle/brackets``.
-    public var arrays: ArrayStyle
-    /// The style for the names of nested values in the form.
+    /// The closure receives the name of the array and the index of the element. The default closure adds brackets to
+    /// the name of the array, as in `tags[]=a&tags[]=b`. To write `tags=a&tags=b`, return the name of the array. If you
+    /// also write the index, a server can distinguish the elements of an array of structures or dictionaries.
+    public var arrayName: @Sendable (_ name: String, _ index: Int) -> String = { name, _ in "\(name)[]" }
+    /// A closure that returns the name of a nested value.
     ///
-    /// The default is ``NestingStyle/brackets``.
-    public var nesting: NestingStyle
-    /// The format of Boolean values.
+    /// The closure receives the name of the outer value and the name of the inner value. The default closure puts the
+    /// inner name in brackets, as in `user[name]=Anna`.
+    public var nestedName: @Sendable (_ outer: String, _ inner: String) -> String = { "\($0)[\($1)]" }
+    /// A closure that returns the text of a Boolean value.
     ///
-    /// The default is ``BooleanStyle/words``.
-    public var booleans: BooleanStyle
-    /// The format of dates.
+    /// The default closure returns `true` or `false`.
+    public var boolean: @Sendable (Bool) -> String = { "\($0)" }
+    /// A closure that returns the text of a date.
     ///
-    /// The default is ``DateStyle/iso8601``.
-    public var dates: DateStyle
-    /// The style that converts coding keys to names in the form.
+    /// The default closure returns the date in the ISO 8601 format in UTC, as in `2001-02-03T04:05:06Z`, without
+    /// fractions of seconds.
+    public var date: @Sendable (Date) -> String = { ISO8601Text.text($0) }
+    /// A closure that returns the name in the form for a coding key.
     ///
-    /// The default is ``KeyStyle/unchanged``. The style does not apply to the keys of dictionaries.
-    public var keys: KeyStyle
-    /// The style that determines how the form represents `nil` values.
+    /// The default closure returns the coding key. To convert coding keys to snake case, set the property to
+    /// ``snakeCase(_:)``. The encoder does not call the closure for the keys of dictionaries.
+    public var key: @Sendable (String) -> String = { $0 }
+    /// The text of `nil` values.
     ///
-    /// The default is ``NilStyle/leftOut``, which omits these values.
-    public var nils: NilStyle
-    /// The style for spaces, which also determines the characters that the encoder does not percent-encode.
+    /// The default is `nil`, which omits these values. The text does not apply to the properties of a type with a
+    /// synthesized `encode(to:)` method, because that method omits `nil` values.
+    public var nilText: String?
+    /// A Boolean value that indicates whether the encoder writes a space as `+` instead of `%20`.
     ///
-    /// The default is ``SpaceStyle/plus``.
-    public var spaces: SpaceStyle
+    /// The default is `true`, as in web forms (WHATWG URL, section 5). The encoder then does not percent-encode
+    /// letters, digits or `*-._`. If the value is `false`, the encoder does not percent-encode letters, digits or
+    /// `-._~`, as in URIs (RFC 3986, section 2.3).
+    public var writesSpacesAsPlus = true
 
-    /// Creates an encoder with styles for arrays, Booleans, dates, `nil` values and spaces.
-    ///
-    /// To change the styles for nested values and keys, set ``nesting`` and ``keys`` after you create the encoder.
-    ///
-    /// - Parameters:
-    ///   - arrays: The style for the names of array elements. The default is ``ArrayStyle/brackets``.
-    ///   - booleans: The format of Boolean values. The default is ``BooleanStyle/words``.
-    ///   - dates: The format of dates. The default is ``DateStyle/iso8601``.
-    ///   - nils: The style for `nil` values. The default is ``NilStyle/leftOut``.
-    ///   - spaces: The style for spaces. The default is ``SpaceStyle/plus``.
-    public init(
-        arrays: ArrayStyle = .brackets, booleans: BooleanStyle = .words, dates: DateStyle = .iso8601,
-        nils: NilStyle = .leftOut, spaces: SpaceStyle = .plus
-    ) {
-        self.arrays = arrays
-        self.booleans = booleans
-        self.dates = dates
-        self.nils = nils
-        self.spaces = spaces
-        nesting = .brackets
-        keys = .unchanged
-    }
+    /// Creates an encoder with the default settings.
+    public init() {}
 
     /// Returns the properties of a value as a URL-encoded form.
     ///
@@ -128,7 +117,7 @@ public struct FormEncoder: Sendable {
     }
 
     package func text(of value: some Encodable) throws(FormEncodingError) -> String {
-        FormWriter.text(of: try pairs(of: value), writesPlus: spaces.writesPlus)
+        FormWriter.text(of: try pairs(of: value), writesPlus: writesSpacesAsPlus)
     }
 
     /// Returns the names and values of a form before percent-encoding.
@@ -156,153 +145,21 @@ public struct FormEncoder: Sendable {
 }
 
 extension FormEncoder {
-    /// A style for the names of array elements in a form.
-    public struct ArrayStyle: Sendable {
-        let name: @Sendable (_ name: String, _ index: Int) -> String
-
-        /// A style that adds brackets to the name of the array, as in `tags[]=a&tags[]=b`.
-        public static let brackets = ArrayStyle { name, _ in "\(name)[]" }
-        /// A style that repeats the name of the array, as in `tags=a&tags=b`.
-        public static let repeated = ArrayStyle { name, _ in name }
-        /// A style that adds the index of the element to the name of the array, as in `tags[0]=a&tags[1]=b`.
-        ///
-        /// With this style, a server can distinguish the elements of an array of structures or dictionaries.
-        public static let indexed = ArrayStyle { name, index in "\(name)[\(index)]" }
-
-        /// Creates a style that calls a closure to get the name of an array element.
-        ///
-        /// - Parameter name: A closure that receives the name of the array and the index of the element, and returns
-        ///   the name of the element. The encoder calls the closure on the thread that encodes the form.
-        public static func custom(_ name: @escaping @Sendable (_ name: String, _ index: Int) -> String) -> ArrayStyle {
-            ArrayStyle(name: name)
-        }
-    }
-
-    /// A style for the names of nested values in a form.
-    public struct NestingStyle: Sendable {
-        let name: @Sendable (_ outer: String, _ inner: String) -> String
-
-        /// A style that puts the inner name in brackets, as in `user[name]=Anna`.
-        public static let brackets = NestingStyle { outer, inner in "\(outer)[\(inner)]" }
-        /// A style that separates the names with a dot, as in `user.name=Anna`.
-        public static let dots = NestingStyle { outer, inner in "\(outer).\(inner)" }
-
-        /// Creates a style that calls a closure to get the name of a nested value.
-        ///
-        /// - Parameter name: A closure that receives the name of the outer value and the name of the inner value, and
-        ///   returns the combined name. The encoder calls the closure on the thread that encodes the form.
-        public static func custom(
-            _ name: @escaping @Sendable (_ outer: String, _ inner: String) -> String
-        ) -> NestingStyle {
-            NestingStyle(name: name)
-        }
-    }
-
-    /// A style for the text of Boolean values in a form.
-    public struct BooleanStyle: Sendable {
-        let text: @Sendable (Bool) -> String
-
-        /// A style that writes Boolean values as `true` and `false`.
-        public static let words = BooleanStyle { $0 ? "true" : "false" }
-        /// A style that writes Boolean values as `1` and `0`.
-        public static let numbers = BooleanStyle { $0 ? "1" : "0" }
-
-        /// Creates a style that calls a closure to get the text of a Boolean value.
-        ///
-        /// - Parameter text: A closure that returns the text of a Boolean value. The encoder calls the closure on the
-        ///   thread that encodes the form.
-        public static func custom(_ text: @escaping @Sendable (Bool) -> String) -> BooleanStyle {
-            BooleanStyle(text: text)
-        }
-    }
-
-    /// A style for the text of dates in a form.
-    public struct DateStyle: Sendable {
-        let text: @Sendable (Date) -> String
-
-        /// A style that writes dates in the ISO 8601 format in UTC, as in `2001-02-03T04:05:06Z`, without fractions of
-        /// seconds.
-        public static let iso8601 = DateStyle { ISO8601Text.text($0) }
-        /// A style that writes dates as the number of seconds since 1970, including fractions.
-        public static let secondsSince1970 = DateStyle { $0.timeIntervalSince1970.formText }
-        /// A style that writes dates as the number of milliseconds since 1970, including fractions.
-        public static let millisecondsSince1970 = DateStyle { ($0.timeIntervalSince1970 * 1000).formText }
-
-        /// Creates a style that calls a closure to get the text of a date.
-        ///
-        /// - Parameter text: A closure that returns the text of a date. The encoder calls the closure on the thread
-        ///   that encodes the form.
-        public static func custom(_ text: @escaping @Sendable (Date) -> String) -> DateStyle {
-            DateStyle(text: text)
-        }
-    }
-
-    /// A style that converts coding keys to names in a form.
-    public struct KeyStyle: Sendable {
-        let text: @Sendable (String) -> String
-
-        /// A style that uses the coding keys without changes.
-        public static let unchanged = KeyStyle { $0 }
-        /// A style that converts coding keys to snake case, for example `baseURLPath` to `base_url_path`.
-        public static let snakeCase = KeyStyle { snakeCase($0) }
-
-        /// Creates a style that calls a closure to get the name for a coding key.
-        ///
-        /// - Parameter text: A closure that receives a coding key and returns the name in the form. The encoder calls
-        ///   the closure on the thread that encodes the form.
-        public static func custom(_ text: @escaping @Sendable (String) -> String) -> KeyStyle {
-            KeyStyle(text: text)
-        }
-
-        /// Returns a camel-case name in snake case.
-        ///
-        /// A word begins at an uppercase letter after a lowercase letter. In a series of uppercase letters, the last
-        /// one begins a word if a lowercase letter follows it.
-        private static func snakeCase(_ name: String) -> String {
-            let letters = Array(name)
-            var result = ""
-            for (index, letter) in letters.enumerated() {
-                let follows = index + 1 < letters.count && letters[index + 1].isLowercase
-                if letter.isUppercase, index > 0, letters[index - 1] != "_",
-                    !letters[index - 1].isUppercase || follows
-                {
-                    result += "_"
-                }
-                result += letter.lowercased()
-            }
-            return result
-        }
-    }
-
-    /// A style that determines how a form represents `nil` values.
+    /// Returns a camel-case name in snake case, for example `base_url_path` for `baseURLPath`.
     ///
-    /// The style does not apply to the properties of a type with a synthesized `encode(to:)` method, because that
-    /// method omits `nil` values.
-    public struct NilStyle: Sendable {
-        /// The text of the value, or `nil` to omit the whole pair.
-        let text: String?
-
-        /// A style that omits names whose value is `nil`.
-        public static let leftOut = NilStyle(text: nil)
-        /// A style that writes the name with an empty value, as in `name=`.
-        public static let empty = NilStyle(text: "")
-
-        /// Returns a style that writes the name with the given word as the value, as in `name=null`.
-        public static func word(_ word: String) -> NilStyle { NilStyle(text: word) }
-    }
-
-    /// A style for spaces and for the characters that the encoder does not percent-encode.
-    public struct SpaceStyle: Sendable, Hashable {
-        let writesPlus: Bool
-
-        /// A style that writes spaces as `+`, as in web forms (WHATWG URL, section 5).
-        ///
-        /// The encoder does not percent-encode letters, digits or `*-._`.
-        public static let plus = SpaceStyle(writesPlus: true)
-        /// A style that writes spaces as `%20`, as in URIs (RFC 3986, section 2.3).
-        ///
-        /// The encoder does not percent-encode letters, digits or `-._~`.
-        public static let percent = SpaceStyle(writesPlus: false)
+    /// A word begins at an uppercase letter after a lowercase letter. In a series of uppercase letters, the last one
+    /// begins a word if a lowercase letter follows it.
+    public static func snakeCase(_ name: String) -> String {
+        let letters = Array(name)
+        var result = ""
+        for (index, letter) in letters.enumerated() {
+            let follows = index + 1 < letters.count && letters[index + 1].isLowercase
+            if letter.isUppercase, index > 0, letters[index - 1] != "_", !letters[index - 1].isUppercase || follows {
+                result += "_"
+            }
+            result += letter.lowercased()
+        }
+        return result
     }
 }
 
@@ -373,12 +230,12 @@ struct FormWriter {
         switch node.content {
         case .empty: break
         case .null:
-            if let text = options.nils.text { pairs.append((name, text)) }
+            if let text = options.nilText { pairs.append((name, text)) }
         case .text(let text): pairs.append((name, text))
         case .list(let nodes):
-            for (index, node) in nodes.enumerated() { write(node, name: options.arrays.name(name, index)) }
+            for (index, node) in nodes.enumerated() { write(node, name: options.arrayName(name, index)) }
         case .keyed(let children):
-            for child in children { write(child.node, name: options.nesting.name(name, child.key)) }
+            for child in children { write(child.node, name: options.nestedName(name, child.key)) }
         }
     }
 

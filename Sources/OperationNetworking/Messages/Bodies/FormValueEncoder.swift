@@ -18,7 +18,7 @@ struct FormValueEncoder: Encoder {
         switch value {
         case let date as Date:
             guard date.timeIntervalSince1970.isFinite else { throw notANumber() }
-            write(text: options.dates.text(date))
+            write(text: options.date(date))
         case let data as Data: write(text: data.base64EncodedString())
         case let url as URL: write(text: url.absoluteString)
         case let decimal as Decimal:
@@ -79,7 +79,7 @@ struct FormKeyedContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
     var codingPath: [any CodingKey] { encoder.codingPath }
 
     private func child(_ key: some CodingKey) -> FormValueEncoder {
-        let name = key is DataKey ? key.stringValue : encoder.options.keys.text(key.stringValue)
+        let name = key is DataKey ? key.stringValue : encoder.options.key(key.stringValue)
         return FormValueEncoder(
             options: encoder.options, node: encoder.node.child(name), codingPath: codingPath + [key])
     }
@@ -130,7 +130,7 @@ struct FormSingleContainer: SingleValueEncodingContainer {
     var codingPath: [any CodingKey] { encoder.codingPath }
 
     mutating func encodeNil() throws { encoder.node.content = .null }
-    mutating func encode(_ value: Bool) throws { encoder.write(text: encoder.options.booleans.text(value)) }
+    mutating func encode(_ value: Bool) throws { encoder.write(text: encoder.options.boolean(value)) }
     mutating func encode(_ value: String) throws { encoder.write(text: value) }
     mutating func encode(_ value: Double) throws { try encoder.write(value) }
     mutating func encode(_ value: Float) throws { try encoder.write(value) }

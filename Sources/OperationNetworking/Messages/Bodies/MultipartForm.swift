@@ -188,12 +188,12 @@ extension RequestBody {
     /// alphabetical order of the keys.
     ///
     /// In a multipart form, if an array contains `Data`, a ``FileRegion`` or a ``RequestBody``, each element of the
-    /// array becomes a separate part. The ``FormEncoder/arrays`` style determines the names of these parts.
+    /// array becomes a separate part. The closure ``FormEncoder/arrayName`` returns the names of these parts.
     ///
     /// - Parameters:
     ///   - dictionary: The names and values of the form.
     ///   - encoder: The encoder that creates the names of array elements and the text of values. The default is an
-    ///     encoder with the default styles.
+    ///     encoder with the default settings.
     /// - Throws: A ``NetworkError`` if the encoder cannot encode a value, or if a part of the form is not valid.
     public static func fields(
         _ dictionary: [String: Any?], encoder: FormEncoder = FormEncoder()
@@ -205,7 +205,7 @@ extension RequestBody {
         for (key, value) in dictionary.sorted(by: { $0.key < $1.key }) {
             if let list = value as? [Any], hasBinaries(list) {
                 for (index, element) in list.enumerated() {
-                    try add(element, as: encoder.arrays.name(key, index), to: &multipart, encoder)
+                    try add(element, as: encoder.arrayName(key, index), to: &multipart, encoder)
                 }
             } else {
                 try add(value, as: key, to: &multipart, encoder)

@@ -39,32 +39,32 @@ struct FormEncoderTests {
                 + "&address%5Blines%5D%5B%5D%5B%5D=x&address%5Blines%5D%5B%5D%5B%5D=y&address%5Blines%5D%5B%5D%5B%5D=z")
     }
 
-    @Test func `all styles can be configured`() throws {
-        var encoder = FormEncoder(arrays: .indexed, booleans: .numbers, nils: .word("null"), spaces: .percent)
-        encoder.nesting = .dots
-        encoder.keys = .snakeCase
+    @Test func `all formats can be configured`() throws {
+        var encoder = FormEncoder()
+        encoder.arrayName = { "\($0)[\($1)]" }
+        encoder.boolean = { $0 ? "1" : "0" }
+        encoder.nilText = "null"
+        encoder.writesSpacesAsPlus = false
+        encoder.nestedName = { "\($0).\($1)" }
+        encoder.key = FormEncoder.snakeCase
         #expect(
             try encoder.text(of: Person())
                 == "first_name=Anna%20%C3%96&age=7&is_here=1&tags%5B0%5D=a%20b&tags%5B1%5D=c%26d"
                 + "&address.home_url=https%3A%2F%2Fexample.com%2Fa%3Fb%3Dc"
                 + "&address.lines%5B0%5D%5B0%5D=x&address.lines%5B1%5D%5B0%5D=y&address.lines%5B1%5D%5B1%5D=z")
         #expect(try encoder.text(of: Explicit()) == "present=1.5&absent=null")
-        encoder.nils = .empty
+        encoder.nilText = ""
         #expect(try encoder.text(of: Explicit()) == "present=1.5&absent=")
-        #expect(try FormEncoder(arrays: .repeated).text(of: ["a": [1, 2]]) == "a=1&a=2")
-        #expect(try FormEncoder(arrays: .custom { "\($0)_\($1)" }).text(of: ["a": [1, 2]]) == "a_0=1&a_1=2")
+        encoder.arrayName = { name, _ in name }
+        #expect(try encoder.text(of: ["a": [1, 2]]) == "a=1&a=2")
     }
 
-    @Test func `dates, data and numbers are encoded in the configured style`() throws {
+    @Test func `dates, data and numbers are encoded in the configured format`() throws {
         let date = Date(timeIntervalSince1970: 981_173_106.5)
         var encoder = FormEncoder()
         #expect(try encoder.text(of: ["at": date]) == "at=2001-02-03T04%3A05%3A06Z")
-        encoder.dates = .secondsSince1970
+        encoder.date = { "\($0.timeIntervalSince1970)" }
         #expect(try encoder.text(of: ["at": date]) == "at=981173106.5")
-        encoder.dates = .millisecondsSince1970
-        #expect(try encoder.text(of: ["at": date]) == "at=981173106500")
-        encoder.dates = .custom { _ in "then" }
-        #expect(try encoder.text(of: ["at": date]) == "at=then")
         #expect(try encoder.text(of: ["data": Data([255, 254, 253])]) == "data=%2F%2F79")
         #expect(try encoder.text(of: ["n": [1.0, -0.25, 1e300]]) == "n%5B%5D=1&n%5B%5D=-0.25&n%5B%5D=1e%2B300")
         #expect(try encoder.text(of: ["n": Decimal(string: "3.10")]) == "n=3.1")
@@ -82,12 +82,12 @@ struct FormEncoderTests {
             }.joined()
         }
         #expect(try FormEncoder().text(of: ["k": all]) == "k=" + expected(kept.union("*"), space: "+"))
-        #expect(
-            try FormEncoder(spaces: .percent).text(of: ["k": all]) == "k=" + expected(kept.union("~"), space: "%20"))
+        let percent = with(FormEncoder()) { $0.writesSpacesAsPlus = false }
+        #expect(try percent.text(of: ["k": all]) == "k=" + expected(kept.union("~"), space: "%20"))
     }
 
     @Test func `dictionaries are sorted by their keys, which are not converted`() throws {
-        let encoder = with(FormEncoder()) { $0.keys = .snakeCase }
+        let encoder = with(FormEncoder()) { $0.key = FormEncoder.snakeCase }
         let mixed: [String: Any?] = [
             "someKey": 1, "b": [1, "x", true] as [Any], "a": ["z": nil, "y": 2.5] as [String: Any?], "nil": nil,
             "null": NSNull(), "deep": Optional<Optional<Int>>.some(.some(4)) as Any,
@@ -105,8 +105,7 @@ struct FormEncoderTests {
     ])
     func `property names are converted to snake case`(name: String, expected: String) throws {
         var encoder = FormEncoder()
-        encoder.keys = .custom { _ in "" }
-        encoder.keys = .snakeCase
+        encoder.key = FormEncoder.snakeCase
         struct One: Encodable {
             struct Key: CodingKey {
                 var stringValue: String
@@ -150,8 +149,8 @@ struct FormEncoderTests {
         #expect(number?.code == .notANumber)
         #expect(number?.keyPath == "a.b.1")
         let never = Date(timeIntervalSince1970: .nan)
-        for dates in [FormEncoder.DateStyle.iso8601, .secondsSince1970] {
-            #expect(failure { try FormEncoder(dates: dates).text(of: ["at": never]) }?.code == .notANumber)
+        for encoder in [FormEncoder(), with(FormEncoder()) { $0.date = { "\($0)" } }] {
+            #expect(failure { try encoder.text(of: ["at": never]) }?.code == .notANumber)
         }
         #expect(failure { try FormEncoder().text(of: ["a": Refuses()]) }?.code == .refusedByValue)
         let other = failure { try FormEncoder().text(of: ["a": ["b": Thread.current as Any]]) }
