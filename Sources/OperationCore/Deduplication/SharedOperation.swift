@@ -235,7 +235,7 @@ extension CancellationCause {
             underlyingCause: last)
     }
 
-    static func runRefused(_ error: QueueError) -> CancellationCause {
+    static func runRefused(_ error: OperationSetupError) -> CancellationCause {
         CancellationCause(
             code: .runRefused,
             message:

@@ -10,8 +10,8 @@ extension ResultOperation {
     /// - Parameters:
     ///   - upstream: The operation that must end first.
     ///   - rule: The rule that applies if `upstream` fails or is canceled.
-    /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would create a cycle.
-    public func depend(on upstream: Operation, otherwise rule: DependencyRule<ErrorType>) throws(DependencyError) {
+    /// - Throws: An ``OperationSetupError`` if this operation was started, or if the dependency would create a cycle.
+    public func depend(on upstream: Operation, otherwise rule: DependencyRule<ErrorType>) throws(OperationSetupError) {
         try connect(to: upstream, judge: rule.judge)
     }
 
@@ -23,12 +23,12 @@ extension ResultOperation {
     ///   - rule: The rule that applies if `upstream` fails or is canceled.
     ///   - use: The closure that receives this operation and the result. The closure is called on the thread that is
     ///     about to run the body.
-    /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would create a cycle.
+    /// - Throws: An ``OperationSetupError`` if this operation was started, or if the dependency would create a cycle.
     public func receive<Input: Sendable, UpstreamError: Error>(
         from upstream: TypedOperation<Input, UpstreamError>,
         otherwise rule: MissingInputRule<Input, ErrorType>,
         _ use: @escaping @Sendable (Self, Input) -> Void
-    ) throws(DependencyError) {
+    ) throws(OperationSetupError) {
         let slot = InputSlot<Input>()
         try connect(to: [(upstream, slot.judge(UpstreamError.self, otherwise: rule))]) { operation in
             guard let operation = operation as? Self, let input = slot.take() else {
@@ -63,11 +63,11 @@ extension ResultOperation {
     ///   - upstream: The operations that produce the results.
     ///   - use: The closure that receives this operation and the results. The closure is called once, on the thread
     ///     that is about to run the body.
-    /// - Throws: A ``DependencyError`` if this operation was started, or if a dependency would create a cycle.
+    /// - Throws: An ``OperationSetupError`` if this operation was started, or if a dependency would create a cycle.
     public func receive<each Input: Sendable, each UpstreamError: Error>(
         from upstream: repeat TypedOperation<each Input, each UpstreamError>,
         then use: @escaping @Sendable (Self, repeat each Input) -> Void
-    ) throws(DependencyError) {
+    ) throws(OperationSetupError) {
         try receive(from: repeat each upstream, rules: repeat cancelRule(for: each upstream), then: use)
     }
 
@@ -81,12 +81,12 @@ extension ResultOperation {
     ///   - rules: The rule for each operation, which applies if that operation fails or is canceled.
     ///   - use: The closure that receives this operation and the results. The closure is called once, on the thread
     ///     that is about to run the body.
-    /// - Throws: A ``DependencyError`` if this operation was started, or if a dependency would create a cycle.
+    /// - Throws: An ``OperationSetupError`` if this operation was started, or if a dependency would create a cycle.
     package func receive<each Input: Sendable, each UpstreamError: Error>(
         from upstream: repeat TypedOperation<each Input, each UpstreamError>,
         rules: repeat MissingInputRule<each Input, ErrorType>,
         then use: @escaping @Sendable (Self, repeat each Input) -> Void
-    ) throws(DependencyError) {
+    ) throws(OperationSetupError) {
         let slots = (repeat makeSlot(for: each upstream))
         var sources: [(upstream: Operation, judge: DependencyEdge.Judge)] = []
         for (slot, operation, rule) in repeat (each slots, each upstream, each rules) {
@@ -109,12 +109,12 @@ extension ResultOperation {
     ///   - rule: The rule that applies to each operation that fails or is canceled. The default is `.cancel`.
     ///   - use: The closure that receives this operation and the results, in the order of the operations. The closure
     ///     is called on the thread that is about to run the body.
-    /// - Throws: A ``DependencyError`` if this operation was started, or if a dependency would create a cycle.
+    /// - Throws: An ``OperationSetupError`` if this operation was started, or if a dependency would create a cycle.
     public func receive<Input: Sendable, UpstreamError: Error>(
         fromAll upstream: [TypedOperation<Input, UpstreamError>],
         otherwise rule: MissingInputRule<Input, ErrorType> = .cancel,
         _ use: @escaping @Sendable (Self, [Input]) -> Void
-    ) throws(DependencyError) {
+    ) throws(OperationSetupError) {
         let slots = upstream.map { makeSlot(for: $0) }
         let sources = zip(slots, upstream).map { slot, operation in
             (upstream: operation as Operation, judge: slot.judge(UpstreamError.self, otherwise: rule))
@@ -137,12 +137,12 @@ extension ResultOperation {
     ///   - property: The property of this operation that receives the result.
     ///   - upstream: The operation that produces the result.
     ///   - rule: The rule that applies if `upstream` fails or is canceled. The default is `.cancel`.
-    /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would create a cycle.
+    /// - Throws: An ``OperationSetupError`` if this operation was started, or if the dependency would create a cycle.
     public func receive<Input: Sendable, UpstreamError: Error>(
         _ property: any ReferenceWritableKeyPath<Self, Input> & Sendable,
         from upstream: TypedOperation<Input, UpstreamError>,
         otherwise rule: MissingInputRule<Input, ErrorType> = .cancel
-    ) throws(DependencyError) {
+    ) throws(OperationSetupError) {
         try receive(from: upstream, otherwise: rule) { $0[keyPath: property] = $1 }
     }
 
@@ -155,12 +155,12 @@ extension ResultOperation {
     ///   - property: The property of this operation that receives the result.
     ///   - upstream: The operation that produces the result.
     ///   - rule: The rule that applies if `upstream` fails or is canceled. The default is `.cancel`.
-    /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would create a cycle.
+    /// - Throws: An ``OperationSetupError`` if this operation was started, or if the dependency would create a cycle.
     public func receive<Input: Sendable, UpstreamError: Error>(
         _ property: any ReferenceWritableKeyPath<Self, Input?> & Sendable,
         from upstream: TypedOperation<Input, UpstreamError>,
         otherwise rule: MissingInputRule<Input, ErrorType> = .cancel
-    ) throws(DependencyError) {
+    ) throws(OperationSetupError) {
         try receive(from: upstream, otherwise: rule) { $0[keyPath: property] = $1 }
     }
 
@@ -173,11 +173,11 @@ extension ResultOperation {
     ///   - upstream: The operation that must end first.
     ///   - use: The closure that receives this operation and the outcome. The closure is called on the thread that is
     ///     about to run the body.
-    /// - Throws: A ``DependencyError`` if this operation was started, or if the dependency would create a cycle.
+    /// - Throws: An ``OperationSetupError`` if this operation was started, or if the dependency would create a cycle.
     public func receiveOutcome<Input: Sendable, UpstreamError: Error>(
         of upstream: TypedOperation<Input, UpstreamError>,
         _ use: @escaping @Sendable (Self, OperationOutcome<Input, UpstreamError>) -> Void
-    ) throws(DependencyError) {
+    ) throws(OperationSetupError) {
         let slot = InputSlot<OperationOutcome<Input, UpstreamError>>()
         let judge: DependencyEdge.Judge = { upstream in
             if let outcome = (upstream as? TypedOperation<Input, UpstreamError>)?.outcome { slot.put(outcome) }
@@ -221,11 +221,11 @@ extension ManagedOperation {
     final func connect(
         to sources: [(upstream: Operation, judge: DependencyEdge.Judge)],
         feeding feed: @escaping @Sendable (ManagedOperation) -> Void
-    ) throws(DependencyError) {
+    ) throws(OperationSetupError) {
         let feed = feeding(feed)
         guard let last = sources.last else { return try addInput(feed) }
         var added: [DependencyEdge] = []
-        do throws(DependencyError) {
+        do throws(OperationSetupError) {
             for source in sources.dropLast() { added.append(try connect(to: source.upstream, judge: source.judge)) }
             let input = NewDependencyInput(earlierEdges: added, feed: feed)
             try connect(to: last.upstream, judge: last.judge, input: input)
@@ -244,7 +244,7 @@ extension ManagedOperation {
     }
 
     /// Adds an input that comes from no dependency.
-    private func addInput(_ feed: @escaping @Sendable (ManagedOperation) -> Void) throws(DependencyError) {
+    private func addInput(_ feed: @escaping @Sendable (ManagedOperation) -> Void) throws(OperationSetupError) {
         let isTooLate = core.withLock { core in
             guard core.machine.acceptsDependencies else { return core.machine.ending == nil || core.machine.isStarted }
             core.add(NewDependencyInput(feed: feed), lastEdge: nil)

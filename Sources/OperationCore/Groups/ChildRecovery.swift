@@ -217,15 +217,15 @@ extension GroupEngine {
     }
 
     /// Lets another operation take the place of the child, and returns an error if that is not possible.
-    private func replace(_ rescue: GroupRescue, by other: ManagedOperation) -> GroupError? {
+    private func replace(_ rescue: GroupRescue, by other: ManagedOperation) -> OperationSetupError? {
         // This check holds no lock, because it calls Foundation.
-        if other.isHeldByQueue(isByQueue: false) { return GroupError(.inQueue, other) }
+        if other.isHeldByQueue(isByQueue: false) { return OperationSetupError(.inQueue, other) }
         let answer = nest(other) {
             state.withLock { state in
                 // The group was canceled in the meantime. The answer comes too late, and the error is not used.
                 guard state.recoveries?.running[rescue.slot] === rescue else { return .refused(.ended) }
                 return other.core.withLock { core in
-                    if let code = core.reasonAgainstAdoption { return .refused(code) }
+                    if let reason = core.reasonAgainstAdoption { return .refused(reason) }
                     let isReady = !state.machine.asksForReadiness || core.isReadyOrListens(for: other)
                     guard state.machine.replace(rescue.slot, isReady: isReady) else { return .refused(.ended) }
                     (core.parent, core.parentSlot, core.parentTag) = (self, rescue.slot, ParentGroup.replacementTag)
@@ -235,7 +235,7 @@ extension GroupEngine {
                 }
             }
         }
-        if case .refused(let code) = answer { return GroupError(code, other) }
+        if case .refused(let reason) = answer { return OperationSetupError(reason, other) }
         beginMeasuring(other)
         apply { _ in }
         return nil

@@ -76,7 +76,7 @@ extension GroupEngine {
     /// Waits for the end of an operation that is not a child.
     private func awaitExternal(_ other: ManagedOperation, isShielded: Bool) async -> GroupWaitEnd {
         if let inner = other.groupEngine, inner.state.withLock({ $0.operation != nil }), encloses(inner) {
-            return .refused(.groupRefused(GroupError(.cycle, other)))
+            return .refused(.groupRefused(OperationSetupError(.cycle, other)))
         }
         let wait = BodyWait.beginInTask(for: other, until: .end)
         defer { wait?.end() }
@@ -181,9 +181,9 @@ extension GroupEngine {
     /// Runs a child and blocks the thread of the body until its end, or returns the reason why that is not possible.
     func perform(_ child: ManagedOperation, _ terms: ChildTerms) -> GroupWaitEnd {
         let (thread, isOver) = state.withLock { ($0.bodyThread, $0.machine.isOver) }
-        if isOver { return .refused(.groupRefused(GroupError(.ended, child))) }
+        if isOver { return .refused(.groupRefused(OperationSetupError(.ended, child))) }
         guard let thread, pthread_equal(thread, pthread_self()) != 0 else {
-            return .refused(.groupRefused(GroupError(.wrongThread, child)))
+            return .refused(.groupRefused(OperationSetupError(.wrongThread, child)))
         }
         let waiter = BlockingWaiter()
         var terms = terms
@@ -225,7 +225,7 @@ extension GroupEngine {
         forExternal other: ManagedOperation, _ waiter: BlockingWaiter, isShielded: Bool
     ) -> GroupWaitEnd {
         if let inner = other.groupEngine, inner.state.withLock({ $0.operation != nil }), encloses(inner) {
-            return .refused(.groupRefused(GroupError(.cycle, other)))
+            return .refused(.groupRefused(OperationSetupError(.cycle, other)))
         }
         let wait = BodyWait.begin(for: other, until: .end)
         defer { wait?.end() }

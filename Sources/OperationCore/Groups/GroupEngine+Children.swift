@@ -8,15 +8,15 @@ extension GroupEngine {
     /// Makes an operation a child, without beginning it before the next `apply`.
     ///
     /// - Returns: The reason why the operation cannot be a child, or `nil`. A refused operation is unchanged.
-    func adopt(_ child: ManagedOperation, _ terms: ChildTerms = ChildTerms()) -> GroupError? {
+    func adopt(_ child: ManagedOperation, _ terms: ChildTerms = ChildTerms()) -> OperationSetupError? {
         let child = child.held
         var answer = nest(child) { tryToAdopt(child, terms, isProbed: false) }
         if case .probe = answer {
             // This check holds no lock, because it calls Foundation.
-            if child.isHeldByQueue(isByQueue: false) { return GroupError(.inQueue, child) }
+            if child.isHeldByQueue(isByQueue: false) { return OperationSetupError(.inQueue, child) }
             answer = nest(child) { tryToAdopt(child, terms, isProbed: true) }
         }
-        if case .refused(let code) = answer { return GroupError(code, child) }
+        if case .refused(let reason) = answer { return OperationSetupError(reason, child) }
         beginMeasuring(child)
         if case .toCancel(let slot) = answer { cancelChildren([slot]) }
         return nil
@@ -25,7 +25,7 @@ extension GroupEngine {
     enum Adoption {
         case taken, probe
         case toCancel(GroupMachine.Slot)
-        case refused(GroupError.Code)
+        case refused(GroupRefusal)
     }
 
     /// Held while a group becomes the child of another one.
@@ -59,7 +59,7 @@ extension GroupEngine {
             var isCancelledByGroup = false
             var taken: GroupMachine.Slot = -1
             let answer = child.core.withLock { core -> Adoption? in
-                if let code = core.reasonAgainstAdoption { return .refused(code) }
+                if let reason = core.reasonAgainstAdoption { return .refused(reason) }
                 if core.mayBeInFoundationQueue, !isProbed { return .probe }
                 let isReady = !state.machine.asksForReadiness || core.isReadyOrListens(for: child)
                 switch state.machine.add(isShielded: terms.isShielded, isReady: isReady, isMade: terms.tag >= 0) {
@@ -81,7 +81,7 @@ extension GroupEngine {
     }
 
     /// Notes that an operation that was made to be a child cannot be one.
-    func fail(_ child: ManagedOperation, _ error: GroupError, _ tag: Int32 = -1) {
+    func fail(_ child: ManagedOperation, _ error: OperationSetupError, _ tag: Int32 = -1) {
         let failure = GroupFailure.Child(name: name(of: child, tag), failure: .failed(error))
         state.release { state in
             switch state.machine.add() {
@@ -227,7 +227,7 @@ extension ManagedOperation.Core {
     var parentEngine: GroupEngine? { parent.map { unsafeDowncast($0, to: GroupEngine.self) } }
 
     /// The reason why the operation cannot become a child of a group, or `nil`.
-    var reasonAgainstAdoption: GroupError.Code? {
+    var reasonAgainstAdoption: GroupRefusal? {
         if host != nil { return .inQueue }
         if parent != nil { return .inGroup }
         if machine.isFinished { return .alreadyFinished }

@@ -21,7 +21,8 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
         /// The failure of the child's recovery, or `nil` if no recovery failed.
         ///
         /// The value contains the error that the recovery closure threw, or the failure of the operation that last
-        /// replaced the child. If the group did not accept the replacement, the value contains a ``GroupError``.
+        /// replaced the child. If the group did not accept the replacement, the value contains an
+        /// ``OperationSetupError``.
         public let recoveryFailure: OperationFailure<any Error>?
 
         /// A description of the child and its failure in one line, for a log.
@@ -175,86 +176,49 @@ extension OperationFailure where ErrorType == any Error {
     }
 }
 
-/// An error that describes why a group did not accept an operation as its child.
-public struct GroupError: Error, Sendable, Equatable, CustomStringConvertible, LocalizedError {
-    /// The code that identifies the error.
-    public let code: Code
-    /// A message that describes the refused operation, the reason for the refusal and a possible solution.
-    public let message: String
+/// A reason why a group does not accept an operation as its child.
+enum GroupRefusal {
+    case ended, inQueue, inGroup, alreadyStarted, alreadyFinished, cycle, wrongThread
+}
 
-    /// The message and the code, for a log line.
-    public var description: String { "\(message) [\(code)]" }
-
-    /// The message of the error, which you can show to a user.
-    public var errorDescription: String? { message }
-
-    /// A code that identifies a group error.
-    ///
-    /// Later versions may add codes. If you compare codes, also handle unknown codes.
-    public struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the code, which is suitable as a metric label.
-        public let description: String
-
-        private init(_ name: String) { description = name }
-
-        /// The group has ended, so it accepts no more children.
-        public static let ended = Code("ended")
-        /// The operation is already in a queue.
-        public static let inQueue = Code("inQueue")
-        /// The operation is already a child of this group or another group.
-        public static let inGroup = Code("inGroup")
-        /// The operation was already started.
-        public static let alreadyStarted = Code("alreadyStarted")
-        /// The operation has already ended.
-        public static let alreadyFinished = Code("alreadyFinished")
-        /// The operation is the group itself or contains the group.
-        public static let cycle = Code("cycle")
-        /// The group's body must not block the calling thread.
-        ///
-        /// The program called `perform` on a thread that does not run the group's synchronous body, or an async body
-        /// called `startAndWait()`.
-        public static let wrongThread = Code("wrongThread")
-    }
-
+extension OperationSetupError {
     /// Whether the operation cannot become a child of any group.
     var isAboutChild: Bool {
         switch code {
-        case .inQueue, .inGroup, .alreadyStarted, .alreadyFinished: true
+        case .alreadyAdded, .alreadyStarted, .alreadyFinished: true
         default: false
         }
     }
 
     /// Refuses a wait that would block the thread of an async body.
-    static func blocksTask(_ operation: ManagedOperation) -> GroupError {
-        GroupError(
-            .wrongThread,
+    static func blocksTask(_ operation: ManagedOperation) -> Self {
+        Self(
+            .cannotWait,
             "\(operation.displayName) was not started: `startAndWait()` would block the thread of the group's async "
                 + "body. Call `try await group.run(operation)` there, or use a synchronous body and call "
                 + "`try group.perform(operation)`.")
     }
 
-    private init(_ code: Code, _ message: String) {
-        self.code = code
-        self.message = message
-    }
-
-    init(_ code: Code, _ operation: ManagedOperation) {
-        let what = "\(operation.displayName) did not become a child of the group"
-        self.code = code
-        message =
-            switch code {
-            case .ended: "\(what), because the group has ended. Add operations before its last child ends."
-            case .inQueue: "\(what), because it is in a queue. A group adds its children to a queue itself."
+    init(_ refusal: GroupRefusal, _ operation: ManagedOperation) {
+        let (code, reason): (Code, String) =
+            switch refusal {
+            case .ended: (.closed, "the group has ended. Add operations before its last child ends.")
+            case .inQueue: (.alreadyAdded, "it is in a queue. A group adds its children to a queue itself.")
             case .inGroup:
-                "\(what), because it is already a child of this group or of another one. Create another operation."
-            case .alreadyStarted: "\(what), because it was started directly. Let the group start its children."
-            case .alreadyFinished: "\(what), because it has ended. An operation runs only once, so create another one."
+                (.alreadyAdded, "it is already a child of this group or of another one. Create another operation.")
+            case .alreadyStarted: (.alreadyStarted, "it was started directly. Let the group start its children.")
+            case .alreadyFinished:
+                (.alreadyFinished, "it has ended. An operation runs only once, so create another one.")
             case .cycle:
-                "\(what), because it is the group itself or a group that contains it. Each would wait for the other."
-            default:
-                "\(what), because `perform` was not called on the thread of the group's body. "
-                    + "Call it there, or use the async form of a body."
+                (.cycle, "it is the group itself or a group that contains it. Each would wait for the other.")
+            case .wrongThread:
+                (
+                    .cannotWait,
+                    "`perform` was not called on the thread of the group's body. Call it there, or use the async form "
+                        + "of a body."
+                )
             }
+        self.init(code, "\(operation.displayName) did not become a child of the group, because \(reason)")
     }
 }
 
@@ -287,7 +251,7 @@ extension CancellationCause {
             place: place)
     }
 
-    static func groupRefused(_ error: GroupError) -> CancellationCause {
+    static func groupRefused(_ error: OperationSetupError) -> CancellationCause {
         CancellationCause(code: .groupRefused, message: error.message, underlyingError: error)
     }
 

@@ -138,7 +138,7 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         typealias Group = GroupOperation<[OperationOutcome<Value, Failure>], Never>
         let conclude: GroupEnd = { operation, _ in
             let outcomes = children.enumerated().map { index, child in
-                let refusal = refusals[index] ?? GroupError(.inGroup, child)
+                let refusal = refusals[index] ?? OperationSetupError(.inGroup, child)
                 return child.outcomeInGroup ?? .cancelled(.groupRefused(refusal))
             }
             unsafeDowncast(operation, to: Group.self).finish(withResult: outcomes)
@@ -225,8 +225,8 @@ extension GroupEngine {
     ///
     /// - Returns: The refused children by their indices, with the reasons.
     @discardableResult
-    func addAtFirst(_ children: [ManagedOperation]) -> [Int: GroupError] {
-        var refusals: [Int: GroupError] = [:]
+    func addAtFirst(_ children: [ManagedOperation]) -> [Int: OperationSetupError] {
+        var refusals: [Int: OperationSetupError] = [:]
         for (index, child) in children.enumerated() {
             guard let refusal = adopt(child) else { continue }
             fail(child, refusal)

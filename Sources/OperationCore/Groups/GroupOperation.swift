@@ -107,10 +107,11 @@ extension GroupOperation {
     ///     The default is `false`. If the group is canceled before it begins, all of its children are canceled,
     ///     including shielded children.
     ///   - weight: The weight of the child in the group's progress. The default is `1`.
-    /// - Throws: A ``GroupError`` if the group has ended, or if the operation is this group or contains this group. The
-    ///   method also throws this error if the operation is in a queue or in a group, was started or has ended. In all
-    ///   of these cases, the operation does not change.
-    public func add(_ child: ManagedOperation, isShielded: Bool = false, weight: Double = 1) throws(GroupError) {
+    /// - Throws: An ``OperationSetupError`` if the group has ended, or if the operation is this group or contains
+    ///   this group. The method also throws this error if the operation is in a queue or in a group, was started or has
+    ///   ended. In all of these cases, the operation does not change.
+    public func add(_ child: ManagedOperation, isShielded: Bool = false, weight: Double = 1) throws(OperationSetupError)
+    {
         try engine.add([child], ChildTerms(isShielded: isShielded, weight: weight))
     }
 
@@ -121,16 +122,18 @@ extension GroupOperation {
     ///   - isShielded: A Boolean value that indicates whether the children continue when the group is canceled or
     ///     fails. The default is `false`.
     ///   - weight: The weight of each child in the group's progress. The default is `1`.
-    /// - Throws: A ``GroupError`` for the first operation that the group refuses, for the same reasons as
+    /// - Throws: An ``OperationSetupError`` for the first operation that the group refuses, for the same reasons as
     ///   `add(_:isShielded:weight:)`.
-    public func add(_ children: [ManagedOperation], isShielded: Bool = false, weight: Double = 1) throws(GroupError) {
+    public func add(_ children: [ManagedOperation], isShielded: Bool = false, weight: Double = 1)
+        throws(OperationSetupError)
+    {
         try engine.add(children, ChildTerms(isShielded: isShielded, weight: weight))
     }
 }
 
 extension GroupEngine {
-    func add(_ children: [ManagedOperation], _ terms: ChildTerms) throws(GroupError) {
-        var refusal: GroupError?
+    func add(_ children: [ManagedOperation], _ terms: ChildTerms) throws(OperationSetupError) {
+        var refusal: OperationSetupError?
         for child in children {
             refusal = adopt(child, terms)
             if refusal != nil { break }

@@ -118,10 +118,10 @@ public struct GroupScope: Sendable {
     /// - Parameters:
     ///   - child: The operation to run.
     ///   - weight: The weight of the child in the group's progress. The default is `1`.
-    /// - Throws: A ``GroupError`` if the group has ended, or if the operation is this group or contains this group. The
-    ///   method also throws this error if the operation is in a queue or in a group, was started or has ended. In all
-    ///   of these cases, the operation does not change.
-    public func add(_ child: ManagedOperation, weight: Double = 1) throws(GroupError) {
+    /// - Throws: An ``OperationSetupError`` if the group has ended, or if the operation is this group or contains
+    ///   this group. The method also throws this error if the operation is in a queue or in a group, was started or has
+    ///   ended. In all of these cases, the operation does not change.
+    public func add(_ child: ManagedOperation, weight: Double = 1) throws(OperationSetupError) {
         try engine.add([child], ChildTerms(isShielded: isShielded, weight: weight))
     }
 
@@ -133,9 +133,9 @@ public struct GroupScope: Sendable {
     /// - Parameters:
     ///   - children: The operations to run.
     ///   - weight: The weight of each child in the group's progress. The default is `1`.
-    /// - Throws: A ``GroupError`` for the first operation that the group refuses, for the same reasons as
+    /// - Throws: An ``OperationSetupError`` for the first operation that the group refuses, for the same reasons as
     ///   `add(_:weight:)`.
-    public func add(_ children: [ManagedOperation], weight: Double = 1) throws(GroupError) {
+    public func add(_ children: [ManagedOperation], weight: Double = 1) throws(OperationSetupError) {
         try engine.add(children, ChildTerms(isShielded: isShielded, weight: weight))
     }
 

@@ -16,7 +16,7 @@ enum DependencyInsertion {
     static func connect(
         _ downstream: ManagedOperation, to named: ManagedOperation, judge: DependencyEdge.Judge?,
         input: NewDependencyInput? = nil
-    ) throws(DependencyError) -> DependencyEdge {
+    ) throws(OperationSetupError) -> DependencyEdge {
         let upstream = named.life
         guard downstream !== upstream else { throw .cycle([downstream.displayName, downstream.displayName]) }
         let (node, upstreamNode) = nodes(of: downstream, upstream)
@@ -155,7 +155,7 @@ extension ManagedOperation {
     /// A cycle through plain operations is not detected.
     func connect(
         toPlain upstream: Operation, judge: DependencyEdge.Judge?
-    ) throws(DependencyError) -> DependencyEdge {
+    ) throws(OperationSetupError) -> DependencyEdge {
         let edge = DependencyEdge(to: self, node: node, judge: judge)
         let watcher = PlainOperationWatcher(upstream) { [weak edge] operation in edge?.upstreamDidEnd(operation) }
         let insertion = core.withLock { core in

@@ -8,7 +8,7 @@ extension ManagedOperation {
     @discardableResult
     final func connect(
         to upstream: Operation, judge: DependencyEdge.Judge?, input: NewDependencyInput? = nil
-    ) throws(DependencyError) -> DependencyEdge {
+    ) throws(OperationSetupError) -> DependencyEdge {
         if let upstream = (upstream as? ManagedOperation)?.held {
             let judge = judge.map { judging($0, upstream) }
             return try DependencyInsertion.connect(life, to: upstream, judge: judge, input: input)

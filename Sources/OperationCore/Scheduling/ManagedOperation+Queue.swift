@@ -33,7 +33,7 @@ extension ManagedOperation {
     /// The operation has no entry in the queue yet, so nothing happens to it before `assignPlace`.
     ///
     /// - Returns: The reason for a refusal, or `nil` if the queue now holds the operation.
-    func claim(for engine: QueueEngine) -> QueueError? {
+    func claim(for engine: QueueEngine) -> OperationSetupError? {
         let (refusal, wasAsked) = core.withLock { core -> (QueueRefusal?, Bool) in
             if let host = core.host { return (.inQueue(host.name), false) }
             if core.parent != nil { return (.inGroup, false) }
@@ -161,7 +161,7 @@ enum QueueRefusal {
     case started
     case finished
 
-    func error(_ operation: Operation, _ queue: String) -> QueueError {
+    func error(_ operation: Operation, _ queue: String) -> OperationSetupError {
         switch self {
         case .inQueue(let other): .alreadyAdded(operation.displayName, queue: queue, other: "queue \(other)")
         case .inGroup: .alreadyAdded(operation.displayName, queue: queue, other: "a group")

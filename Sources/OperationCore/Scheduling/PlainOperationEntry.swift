@@ -98,16 +98,18 @@ extension QueueEngine {
     /// Adds a plain operation, in a reserved slot if `hasReservation` is `true`.
     ///
     /// The reservation is used up even if the operation is not added.
-    func add(plain operation: Operation, isBarrier: Bool = false, hasReservation: Bool = false) throws(QueueError) {
+    func add(plain operation: Operation, isBarrier: Bool = false, hasReservation: Bool = false)
+        throws(OperationSetupError)
+    {
         let entry: PlainOperationEntry
-        do throws(QueueError) {
+        do throws(OperationSetupError) {
             entry = try makeEntry(operation)
         } catch {
             if hasReservation { releaseReservations(1) }
             throw error
         }
         let level = QueueLevel(operation.queuePriority, operation.qualityOfService)
-        let refusal = apply { state, _ -> QueueError? in
+        let refusal = apply { state, _ -> OperationSetupError? in
             if hasReservation { state.reserved -= 1 }
             if let refusal = self.refusal(of: 1, hasReservation: hasReservation, state) { return refusal }
             let slot = state.machine.enter(.plain(entry), level: level, isBarrier: isBarrier)
@@ -123,7 +125,7 @@ extension QueueEngine {
         poll(entry)
     }
 
-    private func makeEntry(_ operation: Operation) throws(QueueError) -> PlainOperationEntry {
+    private func makeEntry(_ operation: Operation) throws(OperationSetupError) -> PlainOperationEntry {
         if operation.isFinished { throw QueueRefusal.finished.error(operation, name) }
         if operation.isExecuting { throw QueueRefusal.started.error(operation, name) }
         #if !canImport(ObjectiveC)

@@ -330,13 +330,13 @@ extension QueueEngine {
     func add(
         _ operation: ManagedOperation, isBarrier: Bool = false, details: EntryDetails? = nil,
         hasReservation: Bool = false
-    ) throws(QueueError) {
+    ) throws(OperationSetupError) {
         let operation = operation.held
         if let refusal = operation.claim(for: self) {
             if hasReservation { releaseReservations(1) }
             throw refusal
         }
-        let addition = apply { state, after -> Result<QueueLevel, QueueError> in
+        let addition = apply { state, after -> Result<QueueLevel, OperationSetupError> in
             if hasReservation { state.reserved -= 1 }
             if let refusal = self.refusal(of: 1, hasReservation: hasReservation, state) { return .failure(refusal) }
             return .success(enter(operation, isBarrier: isBarrier, details, &state, &after))
@@ -355,12 +355,12 @@ extension QueueEngine {
     /// is added. `link` is called once it is certain that the queue accepts the operations, and it can still throw.
     func add(
         _ operations: [ManagedOperation], hasReservations: Bool = false,
-        linking link: () throws(QueueError) -> Void = {}
-    ) throws(QueueError) {
+        linking link: () throws(OperationSetupError) -> Void = {}
+    ) throws(OperationSetupError) {
         let operations = operations.map(\.held)
         var claimed = 0
         var kept = hasReservations ? operations.count : 0
-        do throws(QueueError) {
+        do throws(OperationSetupError) {
             for operation in operations {
                 if let refusal = operation.claim(for: self) { throw refusal }
                 claimed += 1
@@ -403,8 +403,8 @@ extension QueueEngine {
     func add(
         closure: @escaping @Sendable () -> Void, level: QueueLevel, isBarrier: Bool = false, name: String? = nil,
         hasReservation: Bool = false
-    ) throws(QueueError) {
-        let refusal = apply { state, _ -> QueueError? in
+    ) throws(OperationSetupError) {
+        let refusal = apply { state, _ -> OperationSetupError? in
             if hasReservation { state.reserved -= 1 }
             if let refusal = self.refusal(of: 1, hasReservation: hasReservation, state) { return refusal }
             let details = name.map { EntryDetails(name: $0) }
@@ -425,7 +425,7 @@ extension QueueEngine {
         return place.level
     }
 
-    private func reserveRoom(_ count: Int, areKept: Bool) throws(QueueError) {
+    private func reserveRoom(_ count: Int, areKept: Bool) throws(OperationSetupError) {
         let refusal = state.withLock { state in
             let refusal = self.refusal(of: count, hasReservation: areKept, state)
             if refusal == nil, !areKept { state.reserved += count }
@@ -440,7 +440,7 @@ extension QueueEngine {
     }
 
     /// Returns the reason why a number of entries cannot be added, or `nil` if they can.
-    func refusal(of count: Int, hasReservation: Bool = false, _ state: State) -> QueueError? {
+    func refusal(of count: Int, hasReservation: Bool = false, _ state: State) -> OperationSetupError? {
         if state.isClosed { return .closed(queue: name) }
         if hasReservation { return nil }
         let (sum, overflow) = (state.machine.live + state.reserved + state.gathered).addingReportingOverflow(count)

@@ -90,11 +90,11 @@ extension QueueManager {
 
     /// Blocks the calling thread until all operations and closures in the queue have ended.
     ///
-    /// - Throws: A ``QueueError`` with the code `waitsForItself` if the caller is a body that the queue runs. The wait
-    ///   would never end, because the body would wait for itself.
+    /// - Throws: An ``OperationSetupError`` with the code `cannotWait` if the caller is a body that the queue runs.
+    ///   The wait would never end, because the body would wait for itself.
     @available(*, noasync, message: "This method blocks the thread. Await drained() instead.")
-    public func waitUntilAllFinished() throws(QueueError) {
-        if engine.isRunningCaller { throw .waitsForItself(name) }
+    public func waitUntilAllFinished() throws(OperationSetupError) {
+        if engine.isRunningCaller { throw .waitsForQueue(name) }
         let waiter = BlockingWaiter()
         engine.whenDrained(QueueWait { waiter.wake() })
         if !waiter.wait() { waiter.waitInPlace() }
@@ -107,7 +107,7 @@ extension QueueManager {
     /// `waitsForItself`.
     public func drained() async {
         if engine.isRunningCaller {
-            OperationDiagnostics.report(.waitsForItself, by: name, QueueError.waitsForItself(name).message)
+            OperationDiagnostics.report(.waitsForItself, by: name, OperationSetupError.waitsForQueue(name).message)
         }
         await QueueWait.run { wait in engine.whenDrained(wait) }
     }

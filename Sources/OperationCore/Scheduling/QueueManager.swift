@@ -81,9 +81,9 @@ extension QueueManager {
     /// Adds an operation from this package to the queue.
     ///
     /// - Parameter operation: An operation that has not started and is not in a queue or a group.
-    /// - Throws: A ``QueueError`` if the operation is already in a queue or a group, was started or has ended. The
-    ///   method also throws this error if the queue is full or was shut down.
-    public func add(_ operation: ManagedOperation) throws(QueueError) {
+    /// - Throws: An ``OperationSetupError`` if the operation is already in a queue or a group, was started or has
+    ///   ended. The method also throws this error if the queue is full or was shut down.
+    public func add(_ operation: ManagedOperation) throws(OperationSetupError) {
         try engine.add(operation)
     }
 
@@ -93,10 +93,10 @@ extension QueueManager {
     /// have no effect.
     ///
     /// - Parameter operation: An operation that has not started and is not in a queue or a group.
-    /// - Throws: A ``QueueError`` if the operation is already in a queue or a group, was started or has ended. The
-    ///   method also throws this error if the queue is full or was shut down.
+    /// - Throws: An ``OperationSetupError`` if the operation is already in a queue or a group, was started or has
+    ///   ended. The method also throws this error if the queue is full or was shut down.
     @_disfavoredOverload
-    public func add(_ operation: Operation) throws(QueueError) {
+    public func add(_ operation: Operation) throws(OperationSetupError) {
         if let own = operation as? ManagedOperation { return try engine.add(own) }
         try engine.add(plain: operation)
     }
@@ -106,10 +106,10 @@ extension QueueManager {
     /// If the queue cannot add one of the operations, it adds none of them.
     ///
     /// - Parameter operations: The operations, none of which has started or is in a queue or a group.
-    /// - Throws: A ``QueueError`` if one of the operations is already in a queue or a group, was started or has ended.
-    ///   The method also throws this error if the queue was shut down or does not have enough space for all of the
-    ///   operations.
-    public func add(_ operations: [ManagedOperation]) throws(QueueError) {
+    /// - Throws: An ``OperationSetupError`` if one of the operations is already in a queue or a group, was started or
+    ///   has ended. The method also throws this error if the queue was shut down or does not have enough space for all
+    ///   of the operations.
+    public func add(_ operations: [ManagedOperation]) throws(OperationSetupError) {
         try engine.add(operations)
     }
 
@@ -122,10 +122,10 @@ extension QueueManager {
     ///   - name: The name of the closure, for example for diagrams. The default is `nil`, which uses the name
     ///     "closure".
     ///   - body: The closure to run on one of the package's threads.
-    /// - Throws: A ``QueueError`` if the queue is full or was shut down.
+    /// - Throws: An ``OperationSetupError`` if the queue is full or was shut down.
     public func add(
         priority: Operation.QueuePriority = .normal, name: String? = nil, _ body: @escaping @Sendable () -> Void
-    ) throws(QueueError) {
+    ) throws(OperationSetupError) {
         try engine.add(closure: body, level: QueueLevel(priority), name: name)
     }
 
@@ -138,8 +138,8 @@ extension QueueManager {
     /// later operations would never run.
     ///
     /// - Parameter operation: An operation that has not started and is not in a queue or a group.
-    /// - Throws: A ``QueueError`` for the same reasons as `add`.
-    public func addBarrier(_ operation: ManagedOperation) throws(QueueError) {
+    /// - Throws: An ``OperationSetupError`` for the same reasons as `add`.
+    public func addBarrier(_ operation: ManagedOperation) throws(OperationSetupError) {
         try engine.add(operation, isBarrier: true)
     }
 
@@ -159,16 +159,20 @@ extension QueueManager {
     ///   - operations: The operations in the chain.
     ///   - rule: The rule that applies if an operation in the chain fails or is canceled. The default is
     ///     ``ChainRule/stopAtFailure``.
-    /// - Throws: A ``QueueError`` if an operation cannot be added, or cannot depend on the operation before it. In this
-    ///   case, the queue adds none of the operations and creates no dependencies.
-    public func addChain(_ operations: [ManagedOperation], _ rule: ChainRule = .stopAtFailure) throws(QueueError) {
+    /// - Throws: An ``OperationSetupError`` if an operation cannot be added, or cannot depend on the operation before
+    ///   it. In this case, the queue adds none of the operations and creates no dependencies.
+    public func addChain(_ operations: [ManagedOperation], _ rule: ChainRule = .stopAtFailure)
+        throws(OperationSetupError)
+    {
         try addChain(operations, rule, hasReservations: false)
     }
 
-    func addChain(_ operations: [ManagedOperation], _ rule: ChainRule, hasReservations: Bool) throws(QueueError) {
+    func addChain(_ operations: [ManagedOperation], _ rule: ChainRule, hasReservations: Bool)
+        throws(OperationSetupError)
+    {
         var linked: [(ManagedOperation, DependencyEdge, ManagedOperation)] = []
-        do throws(QueueError) {
-            try engine.add(operations, hasReservations: hasReservations) { () throws(QueueError) in
+        do throws(OperationSetupError) {
+            try engine.add(operations, hasReservations: hasReservations) { () throws(OperationSetupError) in
                 for (upstream, downstream) in zip(operations, operations.dropFirst()) {
                     linked.append((downstream, try link(downstream, to: upstream, rule), upstream))
                 }
@@ -181,11 +185,12 @@ extension QueueManager {
 
     private func link(
         _ downstream: ManagedOperation, to upstream: ManagedOperation, _ rule: ChainRule
-    ) throws(QueueError) -> DependencyEdge {
-        do throws(DependencyError) {
+    ) throws(OperationSetupError) -> DependencyEdge {
+        do throws(OperationSetupError) {
             return try downstream.connect(to: upstream, judge: rule == .stopAtFailure ? cancelDependent : nil)
         } catch {
-            throw QueueError(.chain, queue: name, "The chain was not added to queue \(name): \(error.message)")
+            throw OperationSetupError(
+                .chain, "The chain was not added to queue \(name): \(error.message)", path: error.path)
         }
     }
 }
@@ -211,9 +216,9 @@ extension QueueManager {
     ///   - width: The maximum number of operations and closures that run at the same time. The default is `nil`, which
     ///     sets no maximum.
     /// - Returns: The new queue.
-    /// - Throws: A ``QueueError`` if a queue with this name is already defined, or if the width is below one.
+    /// - Throws: An ``OperationSetupError`` if a queue with this name is already defined, or if the width is below one.
     @discardableResult
-    public static func define(_ name: String, width: Int? = nil) throws(QueueError) -> QueueManager {
+    public static func define(_ name: String, width: Int? = nil) throws(OperationSetupError) -> QueueManager {
         if let width, width < 1 { throw .badWidth(width, queue: name) }
         let queue = QueueManager(name, width: width)
         let isNew = defined.withLock { defined in
@@ -222,8 +227,8 @@ extension QueueManager {
             return true
         }
         guard isNew else {
-            throw QueueError(
-                .name, queue: name,
+            throw OperationSetupError(
+                .name,
                 "A queue named \(name) is already defined. Define each queue once, and get it with `named(_:)`.")
         }
         return queue
@@ -232,14 +237,14 @@ extension QueueManager {
     /// Returns the queue that was defined with a name.
     ///
     /// - Parameter name: The name of the queue.
-    /// - Throws: A ``QueueError`` if no queue was defined with this name. The message of the error lists the names that
-    ///   are defined.
-    public static func named(_ name: String) throws(QueueError) -> QueueManager {
+    /// - Throws: An ``OperationSetupError`` if no queue was defined with this name. The message of the error lists
+    ///   the names that are defined.
+    public static func named(_ name: String) throws(OperationSetupError) -> QueueManager {
         let (queue, names) = defined.withLock { ($0[name], $0.keys) }
         if let queue { return queue }
         let known = names.isEmpty ? "none" : names.sorted().joined(separator: ", ")
-        throw QueueError(
-            .name, queue: name,
+        throw OperationSetupError(
+            .name,
             "No queue is named \(name). Define it with `define(_:)` before you use it. Defined queues: \(known).")
     }
 
@@ -271,10 +276,11 @@ extension QueueManager {
     /// the order of their calls.
     ///
     /// - Parameter operation: An operation that has not started and is not in a queue or a group.
-    /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
-    ///   code is `cancelled`, and the operation is not added.
-    public func addWhenThereIsRoom(_ operation: ManagedOperation) async throws(QueueError) {
-        try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) { hasReservation throws(QueueError) in
+    /// - Throws: An ``OperationSetupError`` for the same reasons as `add`. If the calling task is canceled while it
+    ///   waits, the code is `cancelled`, and the operation is not added.
+    public func addWhenThereIsRoom(_ operation: ManagedOperation) async throws(OperationSetupError) {
+        try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) {
+            hasReservation throws(OperationSetupError) in
             try engine.add(operation, hasReservation: hasReservation)
         }
     }
@@ -282,12 +288,13 @@ extension QueueManager {
     /// Adds a `Foundation.Operation` of any kind as soon as the queue has space for it.
     ///
     /// - Parameter operation: An operation that has not started and is not in a queue or a group.
-    /// - Throws: A ``QueueError`` for the same reasons as `add`. If the calling task is canceled while it waits, the
-    ///   code is `cancelled`.
+    /// - Throws: An ``OperationSetupError`` for the same reasons as `add`. If the calling task is canceled while it
+    ///   waits, the code is `cancelled`.
     @_disfavoredOverload
-    public func addWhenThereIsRoom(_ operation: Operation) async throws(QueueError) {
+    public func addWhenThereIsRoom(_ operation: Operation) async throws(OperationSetupError) {
         if let own = operation as? ManagedOperation { return try await addWhenThereIsRoom(own) }
-        try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) { hasReservation throws(QueueError) in
+        try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) {
+            hasReservation throws(OperationSetupError) in
             try engine.add(plain: operation, hasReservation: hasReservation)
         }
     }
@@ -295,12 +302,12 @@ extension QueueManager {
     /// Adds several operations in the order of the array as soon as the queue has space for all of them.
     ///
     /// - Parameter operations: The operations, none of which has started or is in a queue or a group.
-    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `full` if the array exceeds the capacity
-    ///   of the queue. If the calling task is canceled while it waits, the code is `cancelled`.
-    public func addWhenThereIsRoom(_ operations: [ManagedOperation]) async throws(QueueError) {
+    /// - Throws: An ``OperationSetupError`` for the same reasons as `add`. The code is `full` if the array exceeds
+    ///   the capacity of the queue. If the calling task is canceled while it waits, the code is `cancelled`.
+    public func addWhenThereIsRoom(_ operations: [ManagedOperation]) async throws(OperationSetupError) {
         let count = operations.count
         let name = "A batch of \(count) operations"
-        try await engine.whenThereIsRoom(for: count, toAdd: name) { hasReservations throws(QueueError) in
+        try await engine.whenThereIsRoom(for: count, toAdd: name) { hasReservations throws(OperationSetupError) in
             try engine.add(operations, hasReservations: hasReservations)
         }
     }

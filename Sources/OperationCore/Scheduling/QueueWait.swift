@@ -186,11 +186,11 @@ extension QueueEngine {
     /// Calls `add` as soon as there is room, and passes whether slots were reserved, which the call uses up.
     func whenThereIsRoom<Added>(
         for count: Int, toAdd what: @autoclosure () -> String,
-        _ add: (_ hasReservations: Bool) throws(QueueError) -> Added
-    ) async throws(QueueError) -> Added {
+        _ add: (_ hasReservations: Bool) throws(OperationSetupError) -> Added
+    ) async throws(OperationSetupError) -> Added {
         var hasReservations = false
         while true {
-            do throws(QueueError) {
+            do throws(OperationSetupError) {
                 return try add(hasReservations)
             } catch {
                 // Waiting does not help if the operations exceed the capacity.

@@ -48,8 +48,8 @@ package final class UniqueWork: Sendable {
     /// Adds an operation with the closure `add`, and returns whether it is to run.
     func add(
         _ added: ManagedOperation, _ key: UniqueWorkKey, _ policy: UniqueWorkPolicy, queue: String,
-        by add: () throws(QueueError) -> Void
-    ) throws(QueueError) -> Bool {
+        by add: () throws(OperationSetupError) -> Void
+    ) throws(OperationSetupError) -> Bool {
         // A mapped operation may be freed before its original has ended.
         let operation = added.life
         // An operation that the queue will refuse replaces no other one.
@@ -68,7 +68,7 @@ package final class UniqueWork: Sendable {
         case .refused(let other):
             // The operation ends in the queue if there is room, so that it counts there. Otherwise it ends outside.
             added.cancelIfUndecided(because: .alreadyPresent(other.displayName, queue: queue))
-            do throws(QueueError) {
+            do throws(OperationSetupError) {
                 try add()
             } catch {
                 if error.code != .full { throw error }
@@ -81,7 +81,7 @@ package final class UniqueWork: Sendable {
             let upstream = policy == .replace ? others.filter(\.hasOutcome) : [ahead.work]
             let turnAhead = policy == .replace ? nil : ahead.turn
             for other in upstream { follow(other, turnAhead, key, with: turn) }
-            do throws(DependencyError) {
+            do throws(OperationSetupError) {
                 try operation.connect(to: turn, judge: nil)
             } catch {
                 // An operation that was started just now is refused by the queue.
@@ -326,13 +326,14 @@ extension QueueManager {
     ///     `==` and `hash(into:)` methods, so these methods must only compare and hash.
     ///   - policy: The policy that decides which operation runs.
     /// - Returns: `false` if the queue kept an existing operation and canceled the new operation; otherwise, `true`.
-    /// - Throws: A ``QueueError`` for the same reasons as `add`. The code is `cycle` if the new operation would have to
-    ///   wait for an existing operation that itself waits for the new operation.
+    /// - Throws: An ``OperationSetupError`` for the same reasons as `add`. The code is `cycle` if the new operation
+    ///   would have to wait for an existing operation that itself waits for the new operation.
     @discardableResult
     public func addUnique(
         _ operation: ManagedOperation, key: some Hashable & Sendable, policy: UniqueWorkPolicy
-    ) throws(QueueError) -> Bool {
-        try engine.uniqueWork.add(operation, UniqueWorkKey(key), policy, queue: engine.name) { () throws(QueueError) in
+    ) throws(OperationSetupError) -> Bool {
+        try engine.uniqueWork.add(operation, UniqueWorkKey(key), policy, queue: engine.name) {
+            () throws(OperationSetupError) in
             try add(operation)
         }
     }

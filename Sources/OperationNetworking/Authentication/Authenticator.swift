@@ -107,7 +107,7 @@ public struct AuthenticationOptions: Sendable {
     /// That is the case for a canceled refresh, a full queue, a missing network or a failure of the server.
     private static func isPassing(_ error: any Error) -> Bool {
         switch error {
-        case is CancellationError, is QueueError: return true
+        case is CancellationError, is OperationSetupError: return true
         case let failure as any AnyOperationFailure:
             return failure.underlyingError.map(isPassing) ?? true
         default: break

@@ -13,7 +13,7 @@ struct GraphOrderTests {
 
     private static func add(_ edge: GraphEdge, of operations: [HandDriven], with rule: Int = 0) -> Answer {
         let rules: [DependencyRule<Flaw>] = [.runAnyway, .cancel]
-        do throws(DependencyError) {
+        do throws(OperationSetupError) {
             try operations[edge.downstream].depend(on: operations[edge.upstream], otherwise: rules[rule % 2])
             return .added
         } catch {
@@ -185,7 +185,7 @@ struct GraphOrderTests {
             try lower[1].depend(on: upper[upper.count - 2], otherwise: .runAnyway)
             let merged = upper.prefix(upper.count - 1) + lower.dropFirst()
             #expect(Self.areInOrder(upper + lower))
-            #expect(throws: DependencyError.self) {
+            #expect(throws: OperationSetupError.self) {
                 try upper[0].depend(on: lower[lower.count - 1], otherwise: .runAnyway)
             }
             graphs.append(Array(merged))
@@ -209,7 +209,7 @@ struct GraphOrderTests {
             for (upstream, downstream) in zip(others, operations) {
                 try downstream.depend(on: upstream, otherwise: .cancel)
             }
-            #expect(throws: DependencyError.self) { try others[0].depend(on: operations[99], otherwise: .cancel) }
+            #expect(throws: OperationSetupError.self) { try others[0].depend(on: operations[99], otherwise: .cancel) }
             (first, last) = (operations.first, others.last)
         }
         #expect(first == nil)

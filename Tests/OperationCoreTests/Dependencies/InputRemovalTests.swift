@@ -87,7 +87,7 @@ struct InputRemovalTests {
     @Test func `a cycle among several inputs adds none of the dependencies`() throws {
         let left = HandDriven(), pair = Pair(), after = TaskOperation<Int, Flaw> { () throws(Flaw) in 1 }
         try after.depend(on: pair, otherwise: .runAnyway)
-        #expect(throws: DependencyError.self) {
+        #expect(throws: OperationSetupError.self) {
             try pair.receive(from: left, after) { $0.numbers = [$1, $2] }
         }
         #expect(pair.dependencies == [])
@@ -106,7 +106,7 @@ struct InputRemovalTests {
 
     @Test func `a started operation refuses inputs, even an empty list`() {
         let operation = HandDriven.started()
-        #expect(throws: DependencyError.self) {
+        #expect(throws: OperationSetupError.self) {
             try operation.receive(fromAll: [] as [HandDriven]) { _, _ in }
         }
     }

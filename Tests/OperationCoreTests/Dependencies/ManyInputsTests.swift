@@ -57,7 +57,7 @@ struct ManyInputsTests {
     func `if one of several dependencies is refused, none is added`(isMapped: Bool) throws {
         let upstream: [TypedOperation<Int, Refusal>] = isMapped ? parts(12).map { $0.mapResult { $0 } } : parts(2)
         try upstream[upstream.count - 1].depend(on: total, otherwise: .runAnyway)
-        #expect(throws: DependencyError.self) { try total.receive(fromAll: upstream) { $0.parts = $1 } }
+        #expect(throws: OperationSetupError.self) { try total.receive(fromAll: upstream) { $0.parts = $1 } }
         #expect(total.dependencies.isEmpty)
         total.start()
         #expect(total.outcome == .success([]))

@@ -48,7 +48,7 @@ struct DeclaredGroupTests {
         let group = GroupOperation.outcomes(of: [taken])
         group.start()
         let cause = await group.finalOutcome.result?.first?.cancellationCause
-        #expect((cause?.underlyingError as? GroupError)?.code == .alreadyStarted)
+        #expect((cause?.underlyingError as? OperationSetupError)?.code == .alreadyStarted)
         taken.finish(withResult: 0)
     }
 
@@ -129,7 +129,7 @@ struct DeclaredGroupTests {
         first.finish(withResult: 1)
         await group.ended()
         #expect(group.outcome?.result != nil)
-        #expect { try group.add(child(3)) } throws: { ($0 as? GroupError)?.code == .ended }
+        #expect { try group.add(child(3)) } throws: { ($0 as? OperationSetupError)?.code == .closed }
     }
 
     @Test func `an operation that cannot be a child fails the group with the reason`() async throws {
@@ -137,7 +137,7 @@ struct DeclaredGroupTests {
         taken.start()
         let group = GroupOperation.all([taken, child(1)])
         await group.startAndEnd()
-        #expect((group.outcome?.error?.underlyingError as? GroupError)?.code == .alreadyStarted)
+        #expect((group.outcome?.error?.underlyingError as? OperationSetupError)?.code == .alreadyStarted)
         taken.finish(withResult: 0)
     }
 

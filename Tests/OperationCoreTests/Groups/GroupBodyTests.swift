@@ -161,7 +161,7 @@ struct GroupBodyTests {
         #expect(try await group.run() == 7)
         holder.withLock { $0 = nil }
         let idle = GroupOperation(policy: .failFast)
-        #expect(throws: GroupError.self) { try idle.add(idle) }
+        #expect(throws: OperationSetupError.self) { try idle.add(idle) }
     }
 
     @Test func `a scope that outlives its group refuses children`() async throws {
@@ -171,7 +171,7 @@ struct GroupBodyTests {
         await group.ended()
         guard let scope = kept.withLock({ $0 }) else { return #expect(Bool(false)) }
         let late = ClosureOperation { 1 }
-        #expect(throws: GroupError.self) { try scope.add(late) }
+        #expect(throws: OperationSetupError.self) { try scope.add(late) }
         await #expect(throws: OperationFailure<Never>.self) { try await scope.run(late) }
         // The refused operation is unchanged.
         #expect(late.state == .notStarted)
@@ -228,7 +228,7 @@ struct GroupBodyTests {
         await group.startAndEnd()
         let refusal = group.cancellationCause?.underlyingCause
         #expect(group.cancellationCause?.code == .childCancelled && refusal?.code == .groupRefused)
-        #expect((refusal?.underlyingError as? GroupError)?.code == .wrongThread)
+        #expect((refusal?.underlyingError as? OperationSetupError)?.code == .cannotWait)
         #expect(refusal?.message.contains("try await group.run(operation)") == true)
         #expect(child.calls.events.isEmpty && child.outcome == nil)
     }

@@ -47,7 +47,7 @@ struct GroupCancellationTests {
         outer.start()
         #expect(order.events == ["leaf", "inner", "outer"])
         #expect(leaf.cancellationCause?.path == ["outer", "inner"])
-        #expect(throws: GroupError.self) { try outer.add(ClosureOperation { 1 }) }
+        #expect(throws: OperationSetupError.self) { try outer.add(ClosureOperation { 1 }) }
     }
 
     @Test func `a group canceled before its start cancels shielded children and refuses new ones`() throws {
@@ -60,7 +60,7 @@ struct GroupCancellationTests {
         try group.add(first, isShielded: true)
         group.cancel()
         #expect(first.isFinished && first.cancellationCause?.code == .groupCancelled)
-        #expect(throws: GroupError.self) { try group.add(late, isShielded: true) }
+        #expect(throws: OperationSetupError.self) { try group.add(late, isShielded: true) }
         group.start()
         #expect(order.events == ["first", "group"] && late.state == .notStarted)
         // The observer keeps the operation alive until its end.
@@ -303,9 +303,10 @@ struct GroupCancellationTests {
         let child = HandDriven("child")
         let group = GroupOperation(policy: .failFast)
         try group.add(child)
-        #expect(throws: QueueError.self) { try QueueManager().add(child) }
+        #expect(throws: OperationSetupError.self) { try QueueManager().add(child) }
         let other = GroupOperation(policy: .failFast)
-        #expect { try other.add(child) } throws: { ($0 as? GroupError)?.code == .inGroup }
+        let nested = #expect(throws: OperationSetupError.self) { try other.add(child) }
+        #expect(nested?.code == .alreadyAdded && nested?.message.contains("it is already a child") == true)
         child.startIfNeeded()
         #expect(child.state == .notStarted)
         #expect(QueueManager().explain(child).contains("a child of a group"))
@@ -313,11 +314,12 @@ struct GroupCancellationTests {
         let queue = QueueManager()
         queue.isSuspended = true
         try queue.add(queued)
-        #expect { try group.add(queued) } throws: { ($0 as? GroupError)?.code == .inQueue }
+        let held = #expect(throws: OperationSetupError.self) { try group.add(queued) }
+        #expect(held?.code == .alreadyAdded && held?.message.contains("it is in a queue") == true)
         let started = HandDriven("started")
         started.start()
-        #expect { try group.add(started) } throws: { ($0 as? GroupError)?.code == .alreadyStarted }
+        #expect { try group.add(started) } throws: { ($0 as? OperationSetupError)?.code == .alreadyStarted }
         started.finish(withResult: 1)
-        #expect { try group.add(started) } throws: { ($0 as? GroupError)?.code == .alreadyFinished }
+        #expect { try group.add(started) } throws: { ($0 as? OperationSetupError)?.code == .alreadyFinished }
     }
 }

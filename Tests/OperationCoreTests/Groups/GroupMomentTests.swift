@@ -86,7 +86,7 @@ struct GroupMomentTests {
             let (one, two) = (GroupOperation(policy: .collectAll), GroupOperation(policy: .collectAll))
             let taken = Locked(0)
             let add: @Sendable (GroupOperation<Void, GroupFailure>, GroupOperation<Void, GroupFailure>) -> Void = {
-                do throws(GroupError) {
+                do throws(OperationSetupError) {
                     try $0.add($1)
                     taken.withLock { $0 += 1 }
                 } catch {}

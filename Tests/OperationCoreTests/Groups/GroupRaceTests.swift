@@ -185,7 +185,7 @@ struct GroupRaceTests {
             explorer.add("queue", { try? queue.add(group) })
             var refused: [HandDriven] = []
             let add = { (child: HandDriven) in
-                do throws(GroupError) { try group.add(child) } catch { refused.append(child) }
+                do throws(OperationSetupError) { try group.add(child) } catch { refused.append(child) }
             }
             explorer.add("late", { add(children[1]) }, { add(children[2]) })
             explorer.add("hold", { group.suspend() }, { group.resume() })

@@ -159,7 +159,9 @@ struct GroupRecoveryTests {
         group.recover { (failed: FailedChild<Int>) in .operation(taken) }
         await group.startAndEnd()
         let reason = group.outcome?.error?.child?.recoveryFailure
-        guard case .failed(let error as GroupError) = reason else { return unmet("\(String(describing: reason))") }
+        guard case .failed(let error as OperationSetupError) = reason else {
+            return unmet("\(String(describing: reason))")
+        }
         #expect(error.code == .alreadyStarted)
         taken.finish(withResult: 1)
     }

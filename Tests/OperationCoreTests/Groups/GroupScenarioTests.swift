@@ -21,7 +21,7 @@ struct GroupScenarioTests {
                 let flaw = try { () -> String? in
                     let group = census.track(GroupOperation(policy: .failFast))
                     let late = EventRecorder<ManagedOperation>()
-                    let refusals = EventRecorder<GroupError.Code>()
+                    let refusals = EventRecorder<OperationSetupError.Code>()
                     let ends = Locked(0)
                     group.whenEnded { ends.withLock { $0 += 1 } }
                     @Sendable func next(_ number: Int) -> ManagedOperation {
@@ -30,7 +30,9 @@ struct GroupScenarioTests {
                         child.whenEnded { [weak group] in
                             guard number < 10, let group else { return }
                             let sibling = next(number + 1)
-                            do throws(GroupError) { try group.add(sibling) } catch { refusals.record(error.code) }
+                            do throws(OperationSetupError) { try group.add(sibling) } catch {
+                                refusals.record(error.code)
+                            }
                         }
                         return child
                     }
@@ -51,7 +53,7 @@ struct GroupScenarioTests {
                     let lost = children.filter { !$0.isFinished }
                     // Refused children are unchanged, and accepted children have ended.
                     if lost.count != refusals.count { return "\(lost.count) lost, \(refusals.count) refused" }
-                    if refusals.events.contains(where: { $0 != .ended }) { return "\(refusals.events)" }
+                    if refusals.events.contains(where: { $0 != .closed }) { return "\(refusals.events)" }
                     return nil
                 }()
                 try queue.waitUntilAllFinished()

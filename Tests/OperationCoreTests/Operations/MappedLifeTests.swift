@@ -73,9 +73,9 @@ struct MappedLifeTests {
         let original = HandDriven("original")
         let mapped = original.mapResult { $0 }.mapError { $0 }
         try queue.add(mapped)
-        #expect(throws: QueueError.self) { try queue.add(original) }
-        #expect(throws: QueueError.self) { try queue.add(original.mapResult { $0 }) }
-        #expect(throws: GroupError.self) { try GroupOperation().add(original) }
+        #expect(throws: OperationSetupError.self) { try queue.add(original) }
+        #expect(throws: OperationSetupError.self) { try queue.add(original.mapResult { $0 }) }
+        #expect(throws: OperationSetupError.self) { try GroupOperation().add(original) }
         #expect(queue.engine.operations.count == 1)
         queue.cancelAll()
         queue.isSuspended = false

@@ -131,8 +131,8 @@ struct MappedOutcomeTests {
     @Test func `a dependency cycle through mapped operations is rejected`() throws {
         let first = HandDriven("first"), second = HandDriven("second")
         try first.depend(on: second.mapResult { $0 }, otherwise: .cancel)
-        #expect(throws: DependencyError.self) { try second.mapError { $0 }.depend(on: first, otherwise: .cancel) }
-        #expect(throws: DependencyError.self) { try first.depend(on: first.mapResult { $0 }, otherwise: .cancel) }
+        #expect(throws: OperationSetupError.self) { try second.mapError { $0 }.depend(on: first, otherwise: .cancel) }
+        #expect(throws: OperationSetupError.self) { try first.depend(on: first.mapResult { $0 }, otherwise: .cancel) }
         let mapped = second.mapResult { $0 }
         first.removeDependency(mapped)
         #expect(first.isReady)
@@ -245,8 +245,8 @@ struct MappedInFoundationTests {
         original.start()
         mapped.start()
         #expect(original.state == .notStarted)
-        #expect(throws: QueueError.self) { try other.add(original) }
-        #expect(throws: GroupError.self) { try GroupOperation().add(mapped) }
+        #expect(throws: OperationSetupError.self) { try other.add(original) }
+        #expect(throws: OperationSetupError.self) { try GroupOperation().add(mapped) }
         queue.isSuspended = false
         #expect(try await mapped.value == 1)
         try await emptied(queue)

@@ -70,7 +70,7 @@ extension UserCodeTests {
         try expectFree { operation, probe in
             let named = Named { probe.ask() }
             try named.depend(on: operation, otherwise: .runAnyway)
-            #expect(throws: DependencyError.self) { try operation.depend(on: named, otherwise: .runAnyway) }
+            #expect(throws: OperationSetupError.self) { try operation.depend(on: named, otherwise: .runAnyway) }
         }
     }
 

@@ -140,7 +140,7 @@ struct DependencyScenarioTests {
                 team.run([
                     { queue.addOperation(operation) },
                     {
-                        do throws(DependencyError) {
+                        do throws(OperationSetupError) {
                             try operation.depend(on: upstream.operation, otherwise: .runAnyway)
                         } catch {
                             refusals.add(error.code == .alreadyStarted ? 1 : 2)

@@ -102,8 +102,8 @@ struct QueueForeignTests {
 
     @Test func `a plain operation that is queued, executing or finished is rejected`() async throws {
         let queue = QueueManager("one"), theirs = OperationQueue()
-        func code(_ operation: Operation) -> QueueError.Code? {
-            thrown { () throws(QueueError) in try queue.add(operation) }?.code
+        func code(_ operation: Operation) -> OperationSetupError.Code? {
+            thrown { () throws(OperationSetupError) in try queue.add(operation) }?.code
         }
         let ended = BlockOperation {}
         ended.start()

@@ -210,7 +210,7 @@ struct QueueManagerTests {
         #expect(queue.width == 4)
         #expect(queue.name == "names: images")
         #expect(QueueManager.definedNames.contains(name))
-        #expect { try QueueManager.define(name) } throws: { ($0 as? QueueError)?.code == .name }
+        #expect { try QueueManager.define(name) } throws: { ($0 as? OperationSetupError)?.code == .name }
         #expect(QueueManager.undefine(name) === queue)
         #expect(QueueManager.undefine(name) == nil)
     }
@@ -219,7 +219,7 @@ struct QueueManagerTests {
         try QueueManager.define("names: known")
         defer { QueueManager.undefine("names: known") }
         #expect { try QueueManager.named("names: unknown") } throws: { error in
-            guard let error = error as? QueueError else { return false }
+            guard let error = error as? OperationSetupError else { return false }
             return error.code == .name && error.message.contains("names: unknown")
                 && error.message.contains("names: known")
         }

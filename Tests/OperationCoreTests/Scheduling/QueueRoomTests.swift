@@ -19,7 +19,7 @@ struct QueueRoomTests {
         /// Adds the operations.
         ///
         /// Each body records that it ran.
-        func add(to queue: QueueManager, _ ran: EventRecorder<Way>) async throws(QueueError) {
+        func add(to queue: QueueManager, _ ran: EventRecorder<Way>) async throws(OperationSetupError) {
             let body: @Sendable () -> Void = { ran.record(self) }
             switch self {
             case .operation: try await queue.addWhenThereIsRoom(ClosureOperation(body))
@@ -28,8 +28,8 @@ struct QueueRoomTests {
             }
         }
 
-        func code(_ queue: QueueManager, _ ran: EventRecorder<Way>) async -> QueueError.Code? {
-            do throws(QueueError) {
+        func code(_ queue: QueueManager, _ ran: EventRecorder<Way>) async -> OperationSetupError.Code? {
+            do throws(OperationSetupError) {
                 try await add(to: queue, ran)
                 return nil
             } catch {
@@ -52,7 +52,7 @@ struct QueueRoomTests {
         await operation.finishOnceBegun(withResult: 1)
     }
 
-    private func wait(_ way: Way, as number: Int = 1) async -> Task<QueueError.Code?, Never> {
+    private func wait(_ way: Way, as number: Int = 1) async -> Task<OperationSetupError.Code?, Never> {
         let task = Task { [queue, ran] in await way.code(queue, ran) }
         while queue.engine.roomWaiterCount < number { await Task.yield() }
         return task
@@ -64,7 +64,7 @@ struct QueueRoomTests {
         for (number, operation) in present.enumerated() {
             if number < way.count {
                 // Slots that become free are reserved for the waiting task.
-                #expect(throws: QueueError.self) { try queue.add {} }
+                #expect(throws: OperationSetupError.self) { try queue.add {} }
                 #expect(queue.engine.roomWaiterCount == 1)
             }
             await end(operation)
@@ -104,7 +104,7 @@ struct QueueRoomTests {
             await end(operation)
             await operation.end()
         }
-        #expect(throws: QueueError.self) { try queue.add {} }
+        #expect(throws: OperationSetupError.self) { try queue.add {} }
         #expect(ran.count == 0)
         await end(present[2])
         #expect(await many.value == nil)
@@ -120,7 +120,7 @@ struct QueueRoomTests {
         queue.capacity = 2
         #expect(await task.value == .full)
         #expect(await Way.array.code(queue, ran) == .full)
-        do throws(QueueError) {
+        do throws(OperationSetupError) {
             try await queue.addWhenThereIsRoom((0..<5).map { _ in HandDriven() })
         } catch {
             #expect(error.message.contains("Add fewer at a time"))
@@ -141,7 +141,7 @@ struct QueueRoomTests {
             Task { [queue] in try await queue.addWhenThereIsRoom([ended]) },
         ]
         for operation in present { await end(operation) }
-        for task in tasks { await #expect(throws: QueueError.self) { try await task.value } }
+        for task in tasks { await #expect(throws: OperationSetupError.self) { try await task.value } }
         await queue.drained()
         for _ in 0..<3 { try queue.add(HandDriven()) }
         queue.cancelAll()

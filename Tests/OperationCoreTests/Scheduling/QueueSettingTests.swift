@@ -102,12 +102,14 @@ struct QueueSettingTests {
     @Test func `a chain that cannot be added leaves no dependencies or operations behind`() async throws {
         let queue = QueueManager(), a = HandDriven("a"), b = HandDriven("b"), ended = HandDriven("c")
         ended.startAndFinish(withResult: 1)
-        #expect(thrown { () throws(QueueError) in try queue.addChain([a, b, ended]) }?.code == .alreadyFinished)
-        #expect(thrown { () throws(QueueError) in try queue.addChain([ended, a, b]) }?.code == .alreadyFinished)
+        #expect(
+            thrown { () throws(OperationSetupError) in try queue.addChain([a, b, ended]) }?.code == .alreadyFinished)
+        #expect(
+            thrown { () throws(OperationSetupError) in try queue.addChain([ended, a, b]) }?.code == .alreadyFinished)
         #expect(a.dependencies + b.dependencies == [])
         #expect(!a.isCancelled && !b.isCancelled)
         try a.depend(on: b, otherwise: .cancel)
-        let cycle = thrown { () throws(QueueError) in try queue.addChain([a, b]) }
+        let cycle = thrown { () throws(OperationSetupError) in try queue.addChain([a, b]) }
         #expect(cycle?.code == .chain)
         #expect(cycle?.message.contains("a") == true)
         a.removeDependency(b)
@@ -122,24 +124,24 @@ struct QueueSettingTests {
         queue.isSuspended = true
         let twice = HandDriven("twice"), started = HandDriven("started"), ended = HandDriven("ended")
         try queue.add(twice)
-        #expect(thrown { () throws(QueueError) in try queue.add(twice) }?.code == .alreadyAdded)
-        let second = thrown { () throws(QueueError) in try other.add(twice) }
+        #expect(thrown { () throws(OperationSetupError) in try queue.add(twice) }?.code == .alreadyAdded)
+        let second = thrown { () throws(OperationSetupError) in try other.add(twice) }
         #expect(
             second?.message
                 == "twice was not added to queue two: it is in queue one. An operation runs only once, so create "
                 + "another one.")
         started.start()
-        #expect(thrown { () throws(QueueError) in try queue.add(started) }?.code == .alreadyStarted)
+        #expect(thrown { () throws(OperationSetupError) in try queue.add(started) }?.code == .alreadyStarted)
         ended.startAndFinish(withResult: 1)
-        #expect(thrown { () throws(QueueError) in try queue.add(ended) }?.code == .alreadyFinished)
+        #expect(thrown { () throws(OperationSetupError) in try queue.add(ended) }?.code == .alreadyFinished)
         let fresh = HandDriven("fresh")
-        #expect(thrown { () throws(QueueError) in try queue.add([fresh, twice]) }?.code == .alreadyAdded)
-        #expect(thrown { () throws(QueueError) in try queue.add([fresh, fresh]) }?.code == .alreadyAdded)
+        #expect(thrown { () throws(OperationSetupError) in try queue.add([fresh, twice]) }?.code == .alreadyAdded)
+        #expect(thrown { () throws(OperationSetupError) in try queue.add([fresh, fresh]) }?.code == .alreadyAdded)
         let foundation = OperationQueue()
         foundation.isSuspended = true
         let held = HandDriven("held")
         foundation.addOperation(held)
-        #expect(thrown { () throws(QueueError) in try queue.add(held) }?.code == .alreadyAdded)
+        #expect(thrown { () throws(OperationSetupError) in try queue.add(held) }?.code == .alreadyAdded)
         held.cancel()
         foundation.isSuspended = false
         try other.add(fresh)
@@ -204,12 +206,12 @@ struct QueueSettingTests {
         queue.capacity = 2
         let operations = (0..<5).map { HandDriven("\($0)") }
         try queue.add([operations[0], operations[1]])
-        #expect(thrown { () throws(QueueError) in try queue.add(operations[2]) }?.code == .full)
-        #expect(thrown { () throws(QueueError) in try queue.add {} }?.code == .full)
+        #expect(thrown { () throws(OperationSetupError) in try queue.add(operations[2]) }?.code == .full)
+        #expect(thrown { () throws(OperationSetupError) in try queue.add {} }?.code == .full)
         let waiting = Task { try await queue.addWhenThereIsRoom(operations[2]) }
         let impatient = Task { try await queue.addWhenThereIsRoom(operations[3]) }
         impatient.cancel()
-        let given = await #expect(throws: QueueError.self) { try await impatient.value }
+        let given = await #expect(throws: OperationSetupError.self) { try await impatient.value }
         #expect(given?.code == .cancelled)
         operations[0].finish(withResult: 1)
         try await waiting.value
@@ -269,7 +271,7 @@ struct QueueSettingTests {
         while queue.engine.roomWaiterCount < 2 { await Task.yield() }
         await first.finishOnceBegun(withResult: 1)
         // The slot is taken or reserved, whether or not the task has run yet.
-        #expect(thrown { () throws(QueueError) in try queue.add {} }?.code == .full)
+        #expect(thrown { () throws(OperationSetupError) in try queue.add {} }?.code == .full)
         queue.capacity = 1
         #expect(queue.engine.roomWaiterCount == 1)
         for count in 1...2 {
@@ -325,7 +327,7 @@ struct QueueSettingTests {
         _ = await quick.calls.events(atLeast: 1)
         let closing = Task { await queue.shutDown(grace: .seconds(5), clock: clock) }
         while clock.pendingCount == 0 { await Task.yield() }
-        #expect(thrown { () throws(QueueError) in try queue.add(HandDriven()) }?.code == .closed)
+        #expect(thrown { () throws(OperationSetupError) in try queue.add(HandDriven()) }?.code == .closed)
         quick.finish(withResult: 1)
         _ = await slow.calls.events(atLeast: 1)
         clock.advance(by: .seconds(5))
@@ -360,17 +362,17 @@ struct QueueSettingTests {
     }
 
     @Test func `waitUntilAllFinished throws an error in a body of the same queue`() async throws {
-        let queue = QueueManager("itself"), seen = EventRecorder<QueueError.Code?>()
+        let queue = QueueManager("itself"), seen = EventRecorder<OperationSetupError.Code?>()
         try queue.add {
-            seen.record(thrown { () throws(QueueError) in try queue.waitUntilAllFinished() }?.code)
+            seen.record(thrown { () throws(OperationSetupError) in try queue.waitUntilAllFinished() }?.code)
         }
         await queue.drained()
-        #expect(seen.events == [.waitsForItself])
+        #expect(seen.events == [.cannotWait])
     }
 
     @Test func `awaiting drained() in an async body of the same queue reports a notice`() async throws {
         let queue = QueueManager("awaits itself"), notices = NoticeHub.recorder(for: queue.name)
-        let seen = EventRecorder<QueueError.Code?>()
+        let seen = EventRecorder<OperationSetupError.Code?>()
         let operation = TaskOperation {
             blockUntilEmpty(queue, seen)
             await queue.drained()
@@ -380,11 +382,11 @@ struct QueueSettingTests {
         #expect(await notices.events(atLeast: 1).map(\.kind) == [.waitsForItself])
         group.cancel()
         await queue.drained()
-        #expect(seen.events == [.waitsForItself] && notices.count == 1)
+        #expect(seen.events == [.cannotWait] && notices.count == 1)
     }
 }
 
 /// Blocks the thread of a task in a way that the compiler does not see.
-private func blockUntilEmpty(_ queue: QueueManager, _ seen: EventRecorder<QueueError.Code?>) {
-    seen.record(thrown { () throws(QueueError) in try queue.waitUntilAllFinished() }?.code)
+private func blockUntilEmpty(_ queue: QueueManager, _ seen: EventRecorder<OperationSetupError.Code?>) {
+    seen.record(thrown { () throws(OperationSetupError) in try queue.waitUntilAllFinished() }?.code)
 }

@@ -15,7 +15,7 @@ extension SchedulerScenario {
         let chosen = order.min { $0.number < $1.number } ?? member
         chosen.isAdded = true
         history.append("adds \(chosen.number)")
-        do throws(QueueError) {
+        do throws(OperationSetupError) {
             let queue = queues[chosen.queue]
             if chosen.isBarrier, canBeBarrier(chosen) {
                 try queue.addBarrier(chosen.operation)
@@ -112,7 +112,7 @@ extension SchedulerScenario {
             strangers.begun += 1
             history.append("begins stranger \(number)")
         }
-        do throws(QueueError) {
+        do throws(OperationSetupError) {
             if isClosure {
                 try queues[queue].add(body)
             } else {

@@ -88,8 +88,8 @@ struct UniqueWorkTests {
         let present = HandDriven(), started = HandDriven()
         try queue.addUnique(present, key: "a", policy: .replace)
         started.start()
-        #expect(throws: QueueError.self) { try queue.addUnique(started, key: "a", policy: .replace) }
-        #expect(throws: QueueError.self) { try queue.addUnique(present, key: "a", policy: .replace) }
+        #expect(throws: OperationSetupError.self) { try queue.addUnique(started, key: "a", policy: .replace) }
+        #expect(throws: OperationSetupError.self) { try queue.addUnique(present, key: "a", policy: .replace) }
         #expect(!present.isCancelled && started.state == .executing)
         started.finish(withResult: 1)
         present.cancel()
@@ -97,7 +97,8 @@ struct UniqueWorkTests {
     }
 
     private func refusal(_ operation: HandDriven, _ policy: UniqueWorkPolicy) -> String? {
-        thrown { () throws(QueueError) in try queue.addUnique(operation, key: "a", policy: policy) }?.code.description
+        thrown { () throws(OperationSetupError) in try queue.addUnique(operation, key: "a", policy: policy) }?.code
+            .description
     }
 
     @Test func `append refuses a dependency of the present operation, which can run without the key`() async throws {
@@ -140,10 +141,10 @@ struct UniqueWorkTests {
         let last = HandDriven("last")
         first.addDependency(gate)
         for operation in [first, middle, last] { try queue.addUnique(operation, key: "a", policy: .append) }
-        #expect(throws: DependencyError.self) { try first.depend(on: last, otherwise: .runAnyway) }
+        #expect(throws: OperationSetupError.self) { try first.depend(on: last, otherwise: .runAnyway) }
         middle.cancel()
         await middle.end()
-        #expect(throws: DependencyError.self) { try first.depend(on: last, otherwise: .runAnyway) }
+        #expect(throws: OperationSetupError.self) { try first.depend(on: last, otherwise: .runAnyway) }
         gate.cancel()
         gate.start()
         for operation in [first, last] {
@@ -186,7 +187,7 @@ struct UniqueWorkTests {
         refused.onName.withLock { hook in
             hook = { _ = try? queue.addUnique(next, key: "a", policy: .append) }
         }
-        #expect(throws: QueueError.self) { try queue.addUnique(refused, key: "a", policy: .append) }
+        #expect(throws: OperationSetupError.self) { try queue.addUnique(refused, key: "a", policy: .append) }
         try #require(await eventually { next.state == .executing })
         next.finish(withResult: 1)
         await queue.drained()
@@ -216,8 +217,8 @@ private func race(_ team: ThreadTeam, _ presentCount: Int) -> String? {
     let passing = HandDriven()
     let operations = (0..<3).map { _ in HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })) }
     /// Returns the error with which the queue refused the operation, if any.
-    let add: @Sendable (HandDriven) -> QueueError? = { operation in
-        thrown { () throws(QueueError) in try queue.addUnique(operation, key: 0, policy: .append) }
+    let add: @Sendable (HandDriven) -> OperationSetupError? = { operation in
+        thrown { () throws(OperationSetupError) in try queue.addUnique(operation, key: 0, policy: .append) }
     }
     for operation in present { _ = add(operation) }
     if presentCount > 0 { try? queue.add(passing) }

@@ -140,7 +140,7 @@ struct ConditionTests {
         }
         operation.start()
         await asked.passage()
-        let error = #expect(throws: DependencyError.self) {
+        let error = #expect(throws: OperationSetupError.self) {
             try operation.depend(on: HandDriven(), otherwise: .runAnyway)
         }
         #expect(error?.code == .alreadyStarted)

@@ -21,7 +21,7 @@ struct AuthenticationOptionsTests {
         queue.isSuspended = true
         queue.capacity = 1
         try queue.add(ClosureOperation<Void, Never> {})
-        let refusal = #expect(throws: QueueError.self) { try queue.add(ClosureOperation<Void, Never> {}) }
+        let refusal = #expect(throws: OperationSetupError.self) { try queue.add(ClosureOperation<Void, Never> {}) }
         let errors: [any Error] = [
             URLError(.notConnectedToInternet), URLError(.timedOut), CancellationError(), try #require(refusal),
             OperationFailure<NetworkError>.cancelled(.requested),

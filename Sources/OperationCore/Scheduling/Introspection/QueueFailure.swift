@@ -59,8 +59,9 @@ struct FailureList {
     ///   - failure: The failure to remove.
     ///   - name: The name of the operation. The name is read before the call, because a subclass may override it.
     ///   - queue: The name of the queue.
-    /// - Throws: A ``QueueError`` if the failure is not in the list, or if its operation cannot be created again.
-    mutating func take(_ failure: QueueFailure, named name: String, queue: String) throws(QueueError) -> Item {
+    /// - Throws: An ``OperationSetupError`` if the failure is not in the list, or if its operation cannot be created
+    ///   again.
+    mutating func take(_ failure: QueueFailure, named name: String, queue: String) throws(OperationSetupError) -> Item {
         guard let item = items[failure.id], item.operation === failure.operation else {
             throw .notListed(name, queue: queue)
         }
@@ -93,17 +94,17 @@ struct FailureList {
     }
 }
 
-extension QueueError {
-    static func notListed(_ operation: String, queue: String) -> QueueError {
-        QueueError(
-            .notListed, queue: queue,
+extension OperationSetupError {
+    static func notListed(_ operation: String, queue: String) -> OperationSetupError {
+        OperationSetupError(
+            .notListed,
             "\(operation) was not run again: its failure is not in the list of queue \(queue). The operation was "
                 + "already run again, the failure was removed, or the operation belongs to another queue.")
     }
 
-    static func notRemakable(_ operation: String, queue: String) -> QueueError {
-        QueueError(
-            .notRemakable, queue: queue,
+    static func notRemakable(_ operation: String, queue: String) -> OperationSetupError {
+        OperationSetupError(
+            .notRemakable,
             "\(operation) was not run again: an operation runs only once, and queue \(queue) has no closure that "
                 + "creates another one. Add the operation with `add(remaking:)`.")
     }
@@ -128,12 +129,12 @@ extension QueueManager {
     ///
     /// - Parameter make: A closure that creates a new operation each time it is called.
     /// - Returns: The operation that was added.
-    /// - Throws: A ``QueueError`` if the operation is already in a queue or a group, was started or has ended. The
-    ///   method also throws this error if the queue is full or was shut down.
+    /// - Throws: An ``OperationSetupError`` if the operation is already in a queue or a group, was started or has
+    ///   ended. The method also throws this error if the queue is full or was shut down.
     @discardableResult
     public func add<Made: ManagedOperation>(
         remaking make: @escaping @Sendable () -> Made
-    ) throws(QueueError) -> Made {
+    ) throws(OperationSetupError) -> Made {
         let operation = make()
         try engine.add(operation, details: EntryDetails(remake: make))
         return operation
@@ -175,18 +176,18 @@ extension QueueManager {
     ///
     /// - Parameter failure: The failure of the operation to run again.
     /// - Returns: The new operation.
-    /// - Throws: A ``QueueError`` with the code `notRemakable` if the queue has no closure that creates the operation
-    ///   again, or with the code `notListed` if the failure is not in ``failures``. If the queue cannot add the new
-    ///   operation, the method throws the same error as `add`, and the failure stays in the list.
+    /// - Throws: An ``OperationSetupError`` with the code `notRemakable` if the queue has no closure that creates the
+    ///   operation again, or with the code `notListed` if the failure is not in ``failures``. If the queue cannot add
+    ///   the new operation, the method throws the same error as `add`, and the failure stays in the list.
     @discardableResult
-    public func runAgain(_ failure: QueueFailure) throws(QueueError) -> ManagedOperation {
+    public func runAgain(_ failure: QueueFailure) throws(OperationSetupError) -> ManagedOperation {
         let (name, operationName) = (engine.name, failure.operation.displayName)
-        let item = try engine.state.withLock { state throws(QueueError) in
+        let item = try engine.state.withLock { state throws(OperationSetupError) in
             try state.failures.take(failure, named: operationName, queue: name)
         }
-        do throws(QueueError) {
+        do throws(OperationSetupError) {
             guard let operation = item.details?.remake?() else {
-                throw QueueError.notRemakable(operationName, queue: name)
+                throw OperationSetupError.notRemakable(operationName, queue: name)
             }
             try engine.add(operation, details: item.details)
             return operation
@@ -202,13 +203,13 @@ extension QueueManager {
     /// If the queue has no closure that creates an operation again, the operation's failure stays in the list.
     ///
     /// - Returns: The new operations.
-    /// - Throws: A ``QueueError`` if the queue cannot add one of the operations. The failure of that operation and the
-    ///   failures after it stay in the list.
+    /// - Throws: An ``OperationSetupError`` if the queue cannot add one of the operations. The failure of that
+    ///   operation and the failures after it stay in the list.
     @discardableResult
-    public func runAllFailuresAgain() throws(QueueError) -> [ManagedOperation] {
+    public func runAllFailuresAgain() throws(OperationSetupError) -> [ManagedOperation] {
         var made: [ManagedOperation] = []
         for failure in failures where failure.canRunAgain {
-            do throws(QueueError) {
+            do throws(OperationSetupError) {
                 made.append(try runAgain(failure))
             } catch {
                 // Another thread ran the operation again in the meantime.

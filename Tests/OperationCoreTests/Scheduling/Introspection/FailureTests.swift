@@ -60,7 +60,7 @@ struct FailureTests {
         #expect(second !== original)
         await queue.drained()
         #expect(queue.failures.map(\.operation) == [second])
-        #expect(throws: QueueError.self) { try queue.runAgain(failure) }
+        #expect(throws: OperationSetupError.self) { try queue.runAgain(failure) }
         let made = try queue.runAllFailuresAgain()
         await queue.drained()
         #expect((made.first as? HandDriven)?.outcome?.result == 7)
@@ -73,7 +73,7 @@ struct FailureTests {
         try queue.add(HandDriven("once") { $0.finish(withError: .first) })
         await queue.drained()
         let failure = try #require(queue.failures.first)
-        let error = thrown { () throws(QueueError) in try queue.runAgain(failure) }
+        let error = thrown { () throws(OperationSetupError) in try queue.runAgain(failure) }
         #expect(error?.code == .notRemakable)
         #expect(error?.message.contains("add(remaking:)") == true)
         #expect(try queue.runAllFailuresAgain().isEmpty)
@@ -86,7 +86,7 @@ struct FailureTests {
         await queue.drained()
         await queue.shutDown(grace: .zero)
         let failure = try #require(queue.failures.first)
-        #expect(thrown { () throws(QueueError) in try queue.runAgain(failure) }?.code == .closed)
+        #expect(thrown { () throws(OperationSetupError) in try queue.runAgain(failure) }?.code == .closed)
         #expect(queue.failures.map(\.id) == [failure.id])
     }
 }

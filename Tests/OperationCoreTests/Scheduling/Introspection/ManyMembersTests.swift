@@ -86,7 +86,7 @@ struct ManyMembersTests {
         let dependent = HandDriven()
         try dependent.depend(on: operation, otherwise: .runAnyway)
         let sources = (0..<Self.count).map { _ in HandDriven() }
-        #expect(throws: DependencyError.self) {
+        #expect(throws: OperationSetupError.self) {
             try operation.receive(fromAll: sources + [dependent]) { _, _ in }
         }
         #expect(operation.dependencies == [])
