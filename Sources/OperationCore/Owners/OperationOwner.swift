@@ -142,7 +142,7 @@ extension OperationOwner {
     }
 
     /// Returns the owner of an operation of any kind, or `nil` if the operation has no owner.
-    public static func owner(of operation: Operation) -> OperationOwner? {
+    package static func owner(of operation: Operation) -> OperationOwner? {
         if let own = operation as? ManagedOperation { return own.assignedOwner }
         return OwnerRegistry.shared.owner(ofPlain: operation)
     }

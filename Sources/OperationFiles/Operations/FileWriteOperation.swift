@@ -143,9 +143,6 @@ public struct FileWriteOptions: Sendable, Hashable {
         self.isDurable = isDurable
     }
 
-    /// Options for an operation that creates a file, and fails if the file already exists.
-    public static let creatingNew = FileWriteOptions(mode: .creatingNew)
-
     /// A mode that determines how new content replaces the content at the destination.
     public struct Mode: Hashable, Sendable {
         private let name: String

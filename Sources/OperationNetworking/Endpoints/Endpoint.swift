@@ -143,7 +143,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     ///
     /// - Parameter fields: The headers to add. If a name occurs more than once in the list, the request contains each
     ///   header with this name.
-    public func adding(_ fields: HeaderFields) -> Self {
+    package func adding(_ fields: HeaderFields) -> Self {
         guard !fields.isEmpty else { return self }
         var endpoint = self
         var own = headers
@@ -298,19 +298,6 @@ extension Endpoint where ResultType: Decodable {
         sending("POST", path, query, body: body)
     }
 
-    /// Creates an endpoint that sends a URL-encoded form in a POST request.
-    ///
-    /// - Parameters:
-    ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
-    ///   - form: The names and values of the form. The operation encodes the form with ``NetworkBase/formEncoder``,
-    ///     which by default omits names whose value is `nil`.
-    public static func post(
-        _ path: String, _ query: [String: (any Sendable)?] = [:], form: [String: (any Sendable)?]
-    ) -> Self {
-        reading("POST", path, query) { try .form(form.mapValues { $0 as Any? }, encoder: $0.formEncoder) }
-    }
-
     /// Creates an endpoint that sends a value as JSON in a PUT request.
     ///
     /// - Parameters:
@@ -322,16 +309,6 @@ extension Endpoint where ResultType: Decodable {
         _ path: String, _ query: [String: (any Sendable)?] = [:], json value: some Encodable & Sendable
     ) -> Self {
         sending("PUT", path, query, json: value)
-    }
-
-    /// Creates an endpoint that sends a body in a PUT request.
-    ///
-    /// - Parameters:
-    ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
-    ///   - body: The body of the request.
-    public static func put(_ path: String, _ query: [String: (any Sendable)?] = [:], body: RequestBody) -> Self {
-        sending("PUT", path, query, body: body)
     }
 
     /// Creates an endpoint that sends a value as JSON in a PATCH request.
@@ -407,25 +384,7 @@ extension Endpoint where ResultType == ImageData {
     ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
     ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
     public static func image(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
-        image(path, query) { $0 }
-    }
-}
-
-extension Endpoint {
-    /// Creates an endpoint that requests an image with a GET request and decodes the image with a closure.
-    ///
-    /// - Parameters:
-    ///   - path: The unencoded path, which the operation percent-encodes and appends to ``NetworkBase/url``.
-    ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty dictionary.
-    ///   - decode: A closure that creates the result from the image data. The operation can call the closure on any
-    ///     thread.
-    public static func image(
-        _ path: String, _ query: [String: (any Sendable)?] = [:],
-        decode: @escaping @Sendable (ImageData) throws -> ResultType
-    ) -> Self {
-        Endpoint("GET", path, query: query, headers: ["Accept": "image/*"]) { data, _, _ in
-            try decode(try ImageData(data))
-        }
+        Endpoint("GET", path, query: query, headers: ["Accept": "image/*"]) { data, _, _ in try ImageData(data) }
     }
 }
 

@@ -233,13 +233,6 @@ public struct NetworkBase: Sendable {
     // Each operation has a copy of its base, so a copy must cost little.
     @CopyOnWrite fileprivate var values: Values
 
-    /// Creates a base with the URL of a service and the default settings.
-    ///
-    /// - Parameter url: The URL of the service.
-    public init(_ url: URL) {
-        values = Values(url: url)
-    }
-
     /// Creates a base with the URL of a service and settings that you change in a closure.
     ///
     /// This initializer lets you store the base in a constant that closures on other threads can capture.

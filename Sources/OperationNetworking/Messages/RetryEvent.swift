@@ -154,5 +154,5 @@ public struct FailedAttempt: Sendable {
     var countedNumber: Int { number - replays }
 
     /// A Boolean value that indicates whether the request has an `Idempotency-Key` header.
-    public var hasIdempotencyKey: Bool { request?.idempotencyKey != nil }
+    package var hasIdempotencyKey: Bool { request?.idempotencyKey != nil }
 }

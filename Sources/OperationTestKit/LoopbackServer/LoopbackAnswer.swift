@@ -191,7 +191,7 @@ extension LoopbackAnswer {
     /// - Parameters:
     ///   - name: The name of the header.
     ///   - value: The value of the header.
-    public func adding(_ name: String, _ value: String) -> Self {
+    package func adding(_ name: String, _ value: String) -> Self {
         changingHeads { $0.fields.append(LoopbackField(name, value)) }
     }
 

@@ -211,7 +211,7 @@ public struct StubAnswer: Sendable {
         /// Returns a step that ends the task with the given error.
         ///
         /// If the error does not contain a summary of the request, the session adds the summary.
-        public static func fail(_ error: NetworkError) -> Step { Step(kind: .error(error)) }
+        package static func fail(_ error: NetworkError) -> Step { Step(kind: .error(error)) }
     }
 
     /// The steps that the session performs, in order.
@@ -294,7 +294,7 @@ public struct StubAnswer: Sendable {
     /// - Parameters:
     ///   - name: The name of the header.
     ///   - value: The value of the header.
-    public func adding(_ name: String, _ value: String) -> Self { changingHeads { $0.add(name, value) } }
+    package func adding(_ name: String, _ value: String) -> Self { changingHeads { $0.add(name, value) } }
 
     private func changingHeads(_ change: (inout HeaderFields) -> Void) -> Self {
         Self(
@@ -310,9 +310,6 @@ public struct StubAnswer: Sendable {
 
     /// Returns a copy of the response that begins after a delay on the session's clock.
     public func after(_ duration: Duration) -> Self { Self(steps: [.pause(duration)] + steps) }
-
-    /// Returns a copy of the response that fails with an error code after its last step.
-    public func failing(_ code: NetworkError.Code) -> Self { Self(steps: steps + [.fail(code)]) }
 }
 
 /// A request that a ``StubSession`` received.

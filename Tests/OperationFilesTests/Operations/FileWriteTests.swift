@@ -37,11 +37,11 @@ struct FileWriteTests {
         try folder.write("old", to: "file")
         try folder.link("link", to: "nowhere")
         for name in ["file", "link"] {
-            let error = FileWriteOperation(new, to: folder[name], options: .creatingNew).failure()
+            let error = FileWriteOperation(new, to: folder[name], options: .init(mode: .creatingNew)).failure()
             #expect(error?.code == .alreadyExists)
             #expect(error?.path == folder[name].path)
         }
-        _ = try FileWriteOperation(new, to: folder["other"], options: .creatingNew).success()
+        _ = try FileWriteOperation(new, to: folder["other"], options: .init(mode: .creatingNew)).success()
         #expect(folder.text("file") == "old")
         #expect(folder.names() == ["file", "link", "other"])
     }

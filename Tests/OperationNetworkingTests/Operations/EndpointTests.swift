@@ -118,7 +118,7 @@ struct EndpointTests {
         #expect(
             try await base.send([1, 2], to: "x", by: "PUT", as: String.self).run() == "\"PUT /api/x [1,2]\"")
         #expect(try await base.delete("x/7", as: String.self).run() == "\"DELETE /api/x/7 \"")
-        let form = Endpoint<String>.post("form", form: ["a": 1, "b": "x y", "c": nil as Int?])
+        let form = Endpoint<String>.post("form", body: try .form(["a": 1, "b": "x y", "c": nil]))
         #expect(try await base.operation(for: form).run() == "\"POST /api/form a=1&b=x+y\"")
     }
 
@@ -244,8 +244,8 @@ struct EndpointTests {
             try await base.send(body: .data(Data()), to: "a", ["b": 2], by: "PUT", as: String.self).run()
                 == "PUT /api/a?key=1&b=2 test ")
         let endpoints: [Endpoint<String>] = [
-            .post("a", ["b": 2], json: [1]), .post("a", ["b": 2], body: .none), .post("a", ["b": 2], form: ["c": 1]),
-            .put("a", ["b": 2], json: [1]), .put("a", ["b": 2], body: .data(Data())), .patch("a", ["b": 2], json: [1]),
+            .post("a", ["b": 2], json: [1]), .post("a", ["b": 2], body: .none), .put("a", ["b": 2], json: [1]),
+            .sending("PUT", "a", ["b": 2], body: .data(Data())), .patch("a", ["b": 2], json: [1]),
         ]
         for endpoint in endpoints {
             #expect(try await base.operation(for: endpoint).run().contains("/api/a?key=1&b=2 test"))

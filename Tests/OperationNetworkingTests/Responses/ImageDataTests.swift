@@ -54,7 +54,9 @@ struct ImageDataTests {
         base.callbackQueue = bench.callbacks
         let image = try await base.image("cover", ["size": 7]).run()
         #expect(image.data == Data(bytes) && image.format == .png)
-        let own = Endpoint<Picture>.image("cover") { Picture(count: $0.data.count) }
+        let own = Endpoint<Picture>("GET", "cover", headers: ["Accept": "image/*"]) { data, _, _ in
+            Picture(count: try ImageData(data).data.count)
+        }
         #expect(try await base.operation(for: own).run() == Picture(count: bytes.count))
         #expect(await failure(of: base.image("page"))?.code == .undecodableResult)
         #expect(bench.server.requests[0].query == "size=7")

@@ -38,7 +38,7 @@ public struct QueueSnapshot: Sendable, Equatable, CustomStringConvertible {
     }
 
     /// Returns the state of an entry, or `nil` if the entry is not in the snapshot.
-    public func state(of entry: QueueEntry) -> QueueEntry.State? { states[entry] }
+    package func state(of entry: QueueEntry) -> QueueEntry.State? { states[entry] }
 
     /// Returns the reason why a running entry waits without a slot, or `nil` if the entry does not wait.
     package func waitReason(of entry: QueueEntry) -> WaitReason? { reasons[entry] }

@@ -22,7 +22,7 @@
         }
 
         /// The versions of libcurl and its TLS library as text for a log, or `nil` if libcurl is not usable.
-        public static var libraryVersion: String? { try? CurlLibrary.shared.get().version }
+        package static var libraryVersion: String? { try? CurlLibrary.shared.get().version }
 
         /// A Boolean value that indicates whether libcurl reports which requests an HTTP/2 server did not process.
         package static var reportsRefusals: Bool { (try? CurlLibrary.shared.get().reportsRefusals) ?? false }

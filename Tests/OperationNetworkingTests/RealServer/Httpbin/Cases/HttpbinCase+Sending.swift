@@ -12,21 +12,21 @@
             [
                 HttpbinCase("a form is sent URL-encoded") { bench async throws in
                     let endpoint = Endpoint<Echo<NoContent>>.post(
-                        "post", form: ["user": "anna", "age": 30, "none": nil as Int?])
+                        "post", body: try .form(["user": "anna", "age": 30, "none": nil]))
                     let echo = try await bench.base.operation(for: endpoint).run()
                     #expect(echo.form == ["user": "anna", "age": "30"])
                     #expect(echo.headers["Content-Type"]?.hasPrefix("application/x-www-form-urlencoded") == true)
                 },
                 HttpbinCase("a form with lists and nested values is sent") { bench async throws in
                     let endpoint = Endpoint<Echo<NoContent>>.post(
-                        "post", form: ["tags": ["a", "b"], "user": ["name": "anna"], "yes": true])
+                        "post", body: try .form(["tags": ["a", "b"], "user": ["name": "anna"], "yes": true]))
                     #expect(
                         try await bench.base.operation(for: endpoint).run().form
                             == ["tags[]": ["a", "b"], "user[name]": "anna", "yes": "true"])
                 },
                 HttpbinCase("a form encodes special characters") { bench async throws in
                     let text = "a&b=c;d+e %20 \"ü€😀\" \r\n"
-                    let endpoint = Endpoint<Echo<NoContent>>.post("post", form: ["text": text])
+                    let endpoint = Endpoint<Echo<NoContent>>.post("post", body: try .form(["text": text]))
                     #expect(try await bench.base.operation(for: endpoint).run().form?["text"]?.all == [text])
                 },
                 HttpbinCase("a multipart form of text and data is sent") { bench async throws in
