@@ -295,7 +295,7 @@ private final class ProbeReceiver: NetworkReceiver {
     ///
     /// An untrusted certificate, a failed proxy or a lack of file descriptors does not.
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
-        let isSilence = OfflineRule.standard.contains { $0.code == error?.code }
+        let isSilence = error.map { error in RetryRule.offline.contains { $0.matches(error) } } ?? false
         end.withLock { $0.take() }?(isSilence ? .silence : .nothing)
     }
 }

@@ -59,8 +59,10 @@ public struct OfflinePolicy: Sendable {
     /// The rules that identify the failures after which an operation waits for the network.
     ///
     /// The operation waits only if the network is unavailable when the failure occurs. If the array is empty, the
-    /// operation does not wait after a failure. The default is ``OfflineRule/standard``.
-    public var rules = OfflineRule.standard
+    /// operation does not wait after a failure. By default, the rules match the errors that an unavailable network can
+    /// cause. The policy ignores ``RetryRule/limited(to:)`` and ``RetryRule/throttling()``, because ``mostWaits``
+    /// limits the number of waits.
+    public var rules = RetryRule.offline
     /// The HTTP methods of the requests that an operation can safely send again after a failure.
     ///
     /// The default is the value in ``RetryPolicy/standard``. If the value is `nil`, all methods count as safe. After a
@@ -128,39 +130,22 @@ public struct OfflinePolicy: Sendable {
     }
 
     /// Returns the rule for a failure, if waiting can help and the request can safely be sent again.
-    package func rule(for error: NetworkError, of request: NetworkRequest) -> OfflineRule? {
+    package func rule(for error: NetworkError, of request: NetworkRequest) -> RetryRule? {
         // If a credential refresh failed, the request for which it was needed was rejected or was not sent.
-        let refresh = error.codeOfRefresh
-        guard let rule = rules.first(where: { $0.code == refresh ?? error.code }) else { return nil }
+        let refresh = error.codeOfRefresh, hasKey = request.idempotencyKey != nil
+        let rule = rules.first { rule in refresh.map { rule.matches($0) } ?? rule.matches(error) }
+        guard let rule, hasKey || !rule.needsKey else { return nil }
         let isHarmless =
-            refresh != nil || error.isUnsent || methods?.contains(request.method) ?? true
-            || request.idempotencyKey != nil
+            refresh != nil || error.isUnsent || methods?.contains(request.method) ?? true || hasKey
         return isHarmless ? rule : nil
-    }
-}
-
-/// A rule that matches an error that an unavailable network can cause.
-public struct OfflineRule: Sendable, Hashable {
-    /// The error code that the rule matches.
-    package let code: NetworkError.Code
-    /// A sentence that explains how an unavailable network causes the error.
-    package let reason: String
-
-    /// Creates a rule that matches errors with the given code.
-    ///
-    /// - Parameters:
-    ///   - code: The error code that the rule matches.
-    ///   - reason: A sentence that explains how an unavailable network causes the error.
-    public static func failure(_ code: NetworkError.Code, because reason: String) -> OfflineRule {
-        OfflineRule(code: code, reason: reason)
     }
 }
 
 // The standard rules. Other failures have other causes, even while the network is unavailable: responses of a server,
 // certificates, invalid requests, and bodies that cannot be read.
-extension OfflineRule {
-    /// The default rules, which match the errors that an unavailable network can cause.
-    public static let standard: [OfflineRule] = [
+extension RetryRule {
+    /// The default rules of a policy, which match the errors that an unavailable network can cause.
+    package static let offline: [RetryRule] = [
         .failure(.notConnected, because: "The system has no route to the host."),
         .failure(.cannotFindHost, because: "A DNS lookup needs the network."),
         .failure(.cannotConnect, because: "A connection needs the network."),
@@ -275,7 +260,7 @@ extension NetworkError {
 
     /// A Boolean value that indicates whether an unavailable network may have caused the error.
     var isAboutNetwork: Bool {
-        isAboutWaiting || OfflineRule.standard.contains { $0.code == codeOfRefresh ?? code }
+        isAboutWaiting || RetryRule.offline.contains { $0.matches(codeOfRefresh ?? code) }
     }
 }
 

@@ -140,8 +140,8 @@ extension QueueManager {
     /// way. When the queue resumes, it repeats the operations in its `failures` that meet all of these conditions:
     ///
     /// - The error is a ``NetworkError`` or a `URLError` that an unavailable network can cause, or an
-    ///   `OperationFailure` that contains this error. The errors in ``OfflineRule/standard`` and the errors of
-    ///   operations that could not wait for the network, or waited too long, meet this condition.
+    ///   `OperationFailure` that contains this error. The errors that match the rules of ``OfflinePolicy/standard`` and
+    ///   the errors of operations that could not wait for the network, or waited too long, meet this condition.
     /// - The operation failed after the monitor reported that the network became unavailable, or less than one minute
     ///   before this report.
     /// - You added the operation with `add(remaking:)`, so the queue can create it again.

@@ -60,8 +60,10 @@ public struct RetryRule: Sendable, Hashable {
     }
 
     /// Returns a Boolean value that indicates whether the rule matches an error.
-    package func matches(_ error: NetworkError) -> Bool {
-        error.code == code && (status == nil || error.status == status)
+    package func matches(_ error: NetworkError) -> Bool { matches(error.code, error.status) }
+
+    package func matches(_ code: NetworkError.Code, _ status: Int? = nil) -> Bool {
+        code == self.code && (self.status == nil || status == self.status)
     }
 }
 

@@ -114,6 +114,18 @@ struct OfflineTests {
         }
     }
 
+    @Test func `a rule can match a status, and can apply only to requests with an idempotency key`() throws {
+        let url = try #require(URL(string: "http://example.com/"))
+        var policy = OfflinePolicy()
+        policy.rules = [.status(511, because: "The network requires authentication.").onlyWithKey()]
+        for (status, key, waits) in [(511, "a", true), (511, "", false), (503, "a", false)] {
+            let request = try NetworkRequest("POST", url: url, headers: ["Idempotency-Key": key])
+            var error = NetworkError(code: .unacceptableStatus, phase: .awaitingResponse, message: "")
+            error.status = status
+            #expect((policy.rule(for: error, of: request) != nil) == waits)
+        }
+    }
+
     @Test func `after a one-shot body was sent, the operation does not wait, and the error says why`() async throws {
         let network = bench.network
         bench.bench.server.route("PUT", "/") { _ in
