@@ -14,7 +14,7 @@ func waitingOperations(_ scale: Scale) -> [Figure] {
     let count = scale.isSmoke ? 1_000 : 100_000
     let clock = ManualClock(), network = ManualConnectivity(.unsatisfied), session = StubSession()
     let offlineWaiting = OfflineWaiting(
-        monitor: network, capacity: count, pace: OfflineResumePace(perSecond: 1_000), clock: clock, chance: { 0.5 })
+        monitor: network, capacity: count, perSecond: 1_000, clock: clock, chance: { 0.5 })
     guard let request = URL(string: "http://example.com/").flatMap({ try? NetworkRequest(url: $0) }) else { return [] }
     session.route("GET", "/") { _ in .text("Hello") }
     let queue = DispatchQueue(label: "callbacks")

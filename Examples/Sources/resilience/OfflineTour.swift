@@ -17,8 +17,7 @@ struct OfflineTour {
     init() throws {
         server = try LoopbackServer()
         server.route("GET", "/*") { .text($0.path) }
-        offlineWaiting = OfflineWaiting(
-            monitor: cable, pace: OfflineResumePace(perSecond: 20, settling: .milliseconds(100)))
+        offlineWaiting = OfflineWaiting(monitor: cable, settling: .milliseconds(100))
     }
 
     func run() async throws {

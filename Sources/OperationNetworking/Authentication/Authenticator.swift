@@ -68,9 +68,7 @@ public struct AuthenticationOptions: Sendable {
     /// uses that time, but at most ten minutes.
     public var pauseAfterFailure = Duration.seconds(10)
     /// The pace at which paused operations resume after the authenticator gets a new credential.
-    ///
-    /// The default is ``PostponementPace/standard``.
-    public var pace = PostponementPace.standard
+    package var pace = PostponementPace.standard
     /// A closure that the authenticator calls with each authentication event, in the order of the events, on a serial
     /// queue.
     ///

@@ -155,48 +155,6 @@ extension RetryRule {
     ]
 }
 
-/// The pace at which operations resume when the network returns.
-public struct OfflineResumePace: Sendable, Hashable {
-    /// The average number of operations that resume per second.
-    ///
-    /// The default is 20. The minimum is 0.001, which is one operation in 1,000 seconds.
-    public var perSecond: Double
-    /// The minimum time for which the network must be available before the first operation resumes.
-    ///
-    /// The default is half a second. The actual time is a random value between this value and twice this value, so that
-    /// many devices do not send requests at the same moment. If the network becomes unavailable again within that time,
-    /// no operation resumes.
-    public var settling: Duration
-
-    /// Creates a pace from a number of operations per second and a settling time.
-    ///
-    /// - Parameters:
-    ///   - perSecond: The average number of operations that resume per second. The default is 20. A value below 0.001
-    ///     is treated as 0.001.
-    ///   - settling: The minimum time for which the network must be available before the first operation resumes. The
-    ///     default is half a second.
-    public init(perSecond: Double = 20, settling: Duration = .milliseconds(500)) {
-        self.perSecond = perSecond
-        self.settling = settling
-    }
-
-    /// A pace at which the first operation resumes between half a second and one second after the network returns,
-    /// followed by an average of 20 operations per second.
-    public static let standard = OfflineResumePace()
-
-    private var rate: Double { perSecond > 0.001 ? min(perSecond, 1e6) : 0.001 }
-
-    /// The same pace in batches of operations.
-    ///
-    /// A batch has more than one operation if the interval would otherwise be shorter than the resolution of timers.
-    package var inBatches: PostponementPace {
-        let count = max(Int(rate / 100), 1)
-        return PostponementPace(
-            count, every: .nanoseconds(Int64(Double(count) / rate * 1e9)), settling: max(settling, .zero).clamped,
-            isRandom: true)
-    }
-}
-
 // Set these properties before the operation starts.
 extension AnyNetworkOperation {
     /// The policy that determines the operation's behavior while the network is unavailable.
@@ -270,8 +228,7 @@ extension NetworkError {
 /// ``shared`` instance.
 ///
 /// ```swift
-/// let patient = OfflineWaiting(
-///     capacity: 100, pace: OfflineResumePace(perSecond: 5))
+/// let patient = OfflineWaiting(capacity: 100, perSecond: 5)
 /// var policy = OfflinePolicy(waiting: patient)
 /// policy.longestWait = .seconds(3600)
 /// ```
@@ -294,17 +251,24 @@ public final class OfflineWaiting: Sendable {
     ///   - monitor: The monitor that reports whether the network is available. The default is the system monitor.
     ///   - capacity: The maximum number of operations that can wait at the same time. If the queue is full, an
     ///     operation that would have to wait fails with ``NetworkError/Code/tooManyOffline``. The default is 10,000.
-    ///   - pace: The pace at which operations resume. The default is ``OfflineResumePace/standard``.
+    ///   - perSecond: The average number of operations that resume per second. The default is 20. The minimum is 0.001,
+    ///     which is one operation in 1,000 seconds.
+    ///   - settling: The minimum time for which the network must be available before the first operation resumes. The
+    ///     default is half a second. The actual time is a random value between this value and twice this value, so that
+    ///     many devices do not send requests at the same moment. If the network becomes unavailable again within that
+    ///     time, no operation resumes.
     ///   - clock: The clock that measures the waits. The default is the system clock.
     ///   - chance: A closure that returns a random number from 0 to 1, which varies the times at which operations
     ///     resume. Replace this closure only in tests.
     public init(
-        monitor: any ConnectivityMonitor = .system, capacity: Int = 10_000, pace: OfflineResumePace = .standard,
-        clock: any OperationClock = .system, chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
+        monitor: any ConnectivityMonitor = .system, capacity: Int = 10_000, perSecond: Double = 20,
+        settling: Duration = .milliseconds(500), clock: any OperationClock = .system,
+        chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
     ) {
         self.monitor = monitor
+        let pace = PostponementPace.perSecond(perSecond, settling: settling)
         gate = GateShell(
-            GateMachine(pace: pace.inBatches, capacity: max(capacity, 0), now: clock.now), clock: clock, chance: chance,
+            GateMachine(pace: pace, capacity: max(capacity, 0), now: clock.now), clock: clock, chance: chance,
             nextDue: \.nextDue
         ) { gate, now, chance in
             gate.timePassed(now: now, chance: chance).map { wait in { wait.waiter(wait.end, wait.timeClosed) } }

@@ -42,7 +42,7 @@ final class HoldSwitch: Sendable {
         _ hold: QueueHold, settling: Duration, _ clock: any OperationClock, _ chance: @escaping @Sendable () -> Double
     ) {
         self.hold = hold
-        let pace = PostponementPace(1, every: .zero, settling: max(settling, .zero).clamped, isRandom: true)
+        let pace = PostponementPace(1, every: .zero, settling: settling, isRandom: true)
         gate = GateShell(
             GateMachine(pace: pace, isClosed: false, now: clock.now), clock: clock, chance: chance, nextDue: \.nextDue
         ) { gate, now, chance in gate.timePassed(now: now, chance: chance).map(\.waiter) }
@@ -113,7 +113,7 @@ extension QueueManager {
     /// - Returns: A token that keeps a strong reference to the queue. After you cancel or release the token, the queue
     ///   no longer depends on the network.
     public func hold(
-        whileOffline monitor: any ConnectivityMonitor, settling: Duration = OfflineResumePace.standard.settling,
+        whileOffline monitor: any ConnectivityMonitor, settling: Duration = .milliseconds(500),
         clock: any OperationClock = .system, callbackQueue: DispatchQueue? = nil,
         offlineHandler: (@Sendable (_ isHeld: Bool) -> Void)? = nil,
         chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
@@ -156,7 +156,7 @@ extension QueueManager {
     /// - Returns: A token that keeps a strong reference to the queue. After you cancel or release the token, the queue
     ///   no longer depends on the network.
     public func carryOn(
-        whileOffline monitor: any ConnectivityMonitor, settling: Duration = OfflineResumePace.standard.settling,
+        whileOffline monitor: any ConnectivityMonitor, settling: Duration = .milliseconds(500),
         clock: any OperationClock = .system, callbackQueue: DispatchQueue? = nil,
         offlineHandler: (@Sendable (_ isHeld: Bool) -> Void)? = nil,
         chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }

@@ -53,17 +53,23 @@ public final class OriginPauses: Sendable {
 
     /// Creates a store that records the pauses that servers request.
     ///
+    /// After a pause, 10 waiting operations resume immediately, and 10 more resume every 100 milliseconds.
+    ///
     /// - Parameters:
     ///   - meanwhile: The behavior of an operation that is ready to send a request during a pause. The default is
     ///     ``Meanwhile/wait``.
     ///   - longest: The maximum duration of a pause and the maximum time for which an operation waits before it sends a
     ///     request. The default is 60 seconds.
-    ///   - pace: The pace at which waiting operations resume after a pause. By default, 10 operations resume
-    ///     immediately, and 10 more resume every 100 milliseconds.
     ///   - clock: The clock that measures the pauses. The default is the system clock.
-    public init(
-        _ meanwhile: Meanwhile = .wait, longest: Duration = .seconds(60),
-        pace: PostponementPace = PostponementPace(10, every: .milliseconds(100)), clock: any OperationClock = .system
+    public convenience init(
+        _ meanwhile: Meanwhile = .wait, longest: Duration = .seconds(60), clock: any OperationClock = .system
+    ) {
+        self.init(meanwhile, longest: longest, pace: PostponementPace(10, every: .milliseconds(100)), clock: clock)
+    }
+
+    package init(
+        _ meanwhile: Meanwhile = .wait, longest: Duration = .seconds(60), pace: PostponementPace,
+        clock: any OperationClock
     ) {
         self.meanwhile = meanwhile
         self.longest = max(longest, .zero).clamped

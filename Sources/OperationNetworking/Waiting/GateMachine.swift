@@ -175,35 +175,40 @@ package enum GateEnd: Sendable, Equatable {
 }
 
 /// The pace at which operations resume after a pause.
-public struct PostponementPace: Sendable, Hashable {
+package struct PostponementPace: Sendable, Hashable {
     /// The number of operations that resume together, which is at least 1.
-    public let count: Int
+    let count: Int
     /// The interval after which the next ``count`` operations resume.
-    public let interval: Duration
+    let interval: Duration
     /// The time for which a gate must be open before the first operations resume.
     let settling: Duration
     /// Whether the interval and the settling time vary, so that many devices do not send requests at the same moment.
     let isRandom: Bool
 
-    /// Creates a pace from a number of operations that resume together and an interval.
-    ///
-    /// - Parameters:
-    ///   - count: The number of operations that resume together. A value less than 1 is treated as 1.
-    ///   - interval: The interval after which the next `count` operations resume.
-    public init(_ count: Int, every interval: Duration) {
+    package init(_ count: Int, every interval: Duration) {
         self.init(count, every: interval, settling: .zero, isRandom: false)
     }
 
     init(_ count: Int, every interval: Duration, settling: Duration, isRandom: Bool) {
         self.count = max(count, 1)
         self.interval = max(interval, .zero)
-        (self.settling, self.isRandom) = (settling, isRandom)
+        (self.settling, self.isRandom) = (max(settling, .zero).clamped, isRandom)
+    }
+
+    /// Returns a random pace with an average number of operations per second, which is at least 0.001.
+    ///
+    /// Several operations resume together if the interval would otherwise be shorter than the resolution of timers.
+    package static func perSecond(_ perSecond: Double, settling: Duration) -> PostponementPace {
+        let rate = perSecond > 0.001 ? min(perSecond, 1e6) : 0.001
+        let count = max(Int(rate / 100), 1)
+        return PostponementPace(
+            count, every: .nanoseconds(Int64(Double(count) / rate * 1e9)), settling: settling, isRandom: true)
     }
 
     /// A pace at which 50 operations resume immediately, and 50 more resume every 50 milliseconds.
-    public static let standard = PostponementPace(50, every: .milliseconds(50))
+    package static let standard = PostponementPace(50, every: .milliseconds(50))
     /// A pace at which all operations resume immediately.
-    public static let atOnce = PostponementPace(.max, every: .zero)
+    package static let atOnce = PostponementPace(.max, every: .zero)
 
     /// Returns the time between two batches, which the random number (0 to 1) shortens or extends by up to a half.
     func step(_ chance: Double) -> Duration { isRandom ? interval * (0.5 + chance.asChance) : interval }

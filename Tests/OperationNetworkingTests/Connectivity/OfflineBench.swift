@@ -16,7 +16,7 @@ struct OfflineBench: Sendable {
     init(_ options: LoopbackServer.Options = .init(), capacity: Int = 10_000, perSecond: Double = 10) throws {
         bench = try OperationBench(options)
         offlineWaiting = OfflineWaiting(
-            monitor: network, capacity: capacity, pace: OfflineResumePace(perSecond: perSecond, settling: .seconds(1)),
+            monitor: network, capacity: capacity, perSecond: perSecond, settling: .seconds(1),
             clock: clock, chance: { 0.5 })
         bench.server.route("/") { request in .text("Hello \(request.number)") }
     }

@@ -12,7 +12,7 @@ struct OfflineWaitingTests {
 
     private func offlineWaiting(_ capacity: Int = 1_000_000, perSecond: Double = 10) -> OfflineWaiting {
         OfflineWaiting(
-            monitor: network, capacity: capacity, pace: OfflineResumePace(perSecond: perSecond, settling: .seconds(1)),
+            monitor: network, capacity: capacity, perSecond: perSecond, settling: .seconds(1),
             clock: clock, chance: { 0.5 })
     }
 

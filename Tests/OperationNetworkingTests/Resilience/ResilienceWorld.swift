@@ -50,7 +50,7 @@ struct ResilienceWorld {
         let (clock, network, server, callbacks) = (clock, network, server, callbacks)
         queue = workers.makeQueue("world", width: 2)
         offlineWaiting = OfflineWaiting(
-            monitor: network, pace: OfflineResumePace(perSecond: 10, settling: .milliseconds(100)), clock: clock,
+            monitor: network, perSecond: 10, settling: .milliseconds(100), clock: clock,
             chance: { 0.5 })
         throttle = OperationThrottle(clock: clock)
         var options = AuthenticationOptions()

@@ -7,7 +7,7 @@ import Testing
 /// Tests the order, the pace and the limits of operations that wait at a gate, such as the gate of the network.
 @Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct GateMachineTests {
-    private let pace = OfflineResumePace(perSecond: 10, settling: .seconds(1)).inBatches
+    private let pace = PostponementPace.perSecond(10, settling: .seconds(1))
 
     private func second(_ number: Double) -> OperationInstant {
         OperationInstant(offset: .nanoseconds(Int64((number * 1e9).rounded())))
@@ -131,7 +131,7 @@ struct GateMachineTests {
 
     @Test(arguments: [(20.0, 1), (99, 1), (1_000, 10), (1e9, 10_000), (0, 1), (-1, 1), (.nan, 1)])
     func `a fast pace releases several operations per timer`(perSecond: Double, batch: Int) {
-        let pace = OfflineResumePace(perSecond: perSecond).inBatches
+        let pace = PostponementPace.perSecond(perSecond, settling: .milliseconds(500))
         var machine = GateMachine<Int>(pace: pace, isClosed: false, now: second(0))
         for number in 1...20_000 { _ = machine.enter(number, atMost: nil, now: second(0), chance: 0) }
         #expect(machine.actions(now: second(10), chance: 0.5).count == batch)
