@@ -78,16 +78,7 @@ public final class QueueManager: Sendable {
 
 // Adding operations.
 extension QueueManager {
-    /// Adds an operation from this package to the queue.
-    ///
-    /// - Parameter operation: An operation that has not started and is not in a queue or a group.
-    /// - Throws: An ``OperationSetupError`` if the operation is already in a queue or a group, was started or has
-    ///   ended. The method also throws this error if the queue is full or was shut down.
-    public func add(_ operation: ManagedOperation) throws(OperationSetupError) {
-        try engine.add(operation)
-    }
-
-    /// Adds a `Foundation.Operation` of any kind to the queue.
+    /// Adds an operation of this package, or a plain `Foundation.Operation`, to the queue.
     ///
     /// The queue reads the priority of a plain `Foundation.Operation` when you add it. Later changes to the priority
     /// have no effect.
@@ -95,7 +86,6 @@ extension QueueManager {
     /// - Parameter operation: An operation that has not started and is not in a queue or a group.
     /// - Throws: An ``OperationSetupError`` if the operation is already in a queue or a group, was started or has
     ///   ended. The method also throws this error if the queue is full or was shut down.
-    @_disfavoredOverload
     public func add(_ operation: Operation) throws(OperationSetupError) {
         if let own = operation as? ManagedOperation { return try engine.add(own) }
         try engine.add(plain: operation)
@@ -270,7 +260,7 @@ extension QueueManager {
 // Waiting callers are notified in the order of their calls, and their slots are reserved from then on. For a caller
 // that adds several operations, the queue reserves slots as they become free.
 extension QueueManager {
-    /// Adds an operation from this package as soon as the queue has space for it.
+    /// Adds an operation of this package, or a plain `Foundation.Operation`, as soon as the queue has space for it.
     ///
     /// The method waits while the queue has reached its ``capacity``. The queue reserves space for waiting callers in
     /// the order of their calls.
@@ -278,24 +268,14 @@ extension QueueManager {
     /// - Parameter operation: An operation that has not started and is not in a queue or a group.
     /// - Throws: An ``OperationSetupError`` for the same reasons as `add`. If the calling task is canceled while it
     ///   waits, the code is `cancelled`, and the operation is not added.
-    public func addWhenThereIsRoom(_ operation: ManagedOperation) async throws(OperationSetupError) {
-        try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) {
-            hasReservation throws(OperationSetupError) in
-            try engine.add(operation, hasReservation: hasReservation)
-        }
-    }
-
-    /// Adds a `Foundation.Operation` of any kind as soon as the queue has space for it.
-    ///
-    /// - Parameter operation: An operation that has not started and is not in a queue or a group.
-    /// - Throws: An ``OperationSetupError`` for the same reasons as `add`. If the calling task is canceled while it
-    ///   waits, the code is `cancelled`.
-    @_disfavoredOverload
     public func addWhenThereIsRoom(_ operation: Operation) async throws(OperationSetupError) {
-        if let own = operation as? ManagedOperation { return try await addWhenThereIsRoom(own) }
         try await engine.whenThereIsRoom(for: 1, toAdd: operation.displayName) {
             hasReservation throws(OperationSetupError) in
-            try engine.add(plain: operation, hasReservation: hasReservation)
+            if let own = operation as? ManagedOperation {
+                try engine.add(own, hasReservation: hasReservation)
+            } else {
+                try engine.add(plain: operation, hasReservation: hasReservation)
+            }
         }
     }
 
