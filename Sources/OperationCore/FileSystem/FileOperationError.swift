@@ -74,23 +74,6 @@ extension FileOperationError: LocalizedError {
     public var errorDescription: String? { message }
 }
 
-extension FileOperationError: CustomNSError {
-    /// The domain of the `NSError` that represents a file operation error.
-    public static var errorDomain: String { "OperationKit.FileOperationError" }
-
-    /// The system's error number, or zero if the system did not report the error.
-    public var errorCode: Int { Int(systemErrorNumber) }
-
-    /// A dictionary that contains the message, the path and the system's error.
-    public var errorUserInfo: [String: Any] {
-        var info: [String: Any] = [NSLocalizedDescriptionKey: message, NSFilePathErrorKey: path]
-        if systemErrorNumber != 0 {
-            info[NSUnderlyingErrorKey] = NSError(domain: NSPOSIXErrorDomain, code: Int(systemErrorNumber))
-        }
-        return info
-    }
-}
-
 extension FileOperationError {
     /// A code that identifies a file operation error.
     ///

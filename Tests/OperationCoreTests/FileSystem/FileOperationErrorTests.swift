@@ -16,7 +16,7 @@ struct FileOperationErrorTests {
                 == "Copying failed at /to/file (the other path is /from/file): no space is left on the volume. "
                 + "Free some space and try again.")
         #expect(error.description == "[noSpace] \(error.message)")
-        #expect(error.errorDescription == error.message)
+        #expect((error as NSError).localizedDescription == error.message)
         let read = FileOperationError(code: .notFound, action: .reading, path: "/file", systemErrorNumber: ENOENT)
         #expect(read.message == "Reading /file failed: there is no such file or directory. Check the path.")
     }
@@ -27,16 +27,6 @@ struct FileOperationErrorTests {
         #expect(error.message.lowercased().contains("input/output error"))
         let own = FileOperationError(code: .init("mine"), action: .init("Guessing"), path: "/file")
         #expect(own.message == "Guessing /file failed: mine.")
-    }
-
-    @Test func `a bridged NSError contains the path and the system error`() {
-        let bridged = error as NSError
-        #expect(bridged.domain == "OperationKit.FileOperationError")
-        #expect(bridged.code == Int(ENOSPC))
-        #expect(bridged.userInfo[NSFilePathErrorKey] as? String == "/to/file")
-        #expect(bridged.localizedDescription == error.message)
-        let underlying = bridged.userInfo[NSUnderlyingErrorKey] as? NSError
-        #expect(underlying?.domain == NSPOSIXErrorDomain && underlying?.code == Int(ENOSPC))
     }
 
     @Test func `error codes are equal if their names are equal`() {
