@@ -37,7 +37,7 @@ public struct Explorer {
     private var chooser: SeededGenerator
 
     /// The schedule that determines the order of the steps.
-    public let schedule: ExplorerSchedule
+    package let schedule: ExplorerSchedule
 
     /// A random number generator whose numbers depend only on the seed of the schedule.
     ///
@@ -46,7 +46,7 @@ public struct Explorer {
     public var random: SeededGenerator
 
     /// The names of the actors that performed the steps, in the order of the steps.
-    public private(set) var order: [String] = []
+    package private(set) var order: [String] = []
 
     /// The actors in the order of their turns, as indices in the order in which they were added.
     private(set) var turns: [Int] = []
@@ -64,12 +64,12 @@ public struct Explorer {
     private var stay = 0
 
     /// Creates an explorer that derives the order of the steps from a seed.
-    public init(seed: UInt64) {
+    package init(seed: UInt64) {
         self.init(ExplorerSchedule(seed: seed))
     }
 
     /// Creates an explorer that follows a schedule.
-    public init(_ schedule: ExplorerSchedule) {
+    package init(_ schedule: ExplorerSchedule) {
         self.schedule = schedule
         chooser = SeededGenerator(seed: schedule.seed)
         random = SeededGenerator(seed: ~schedule.seed)
@@ -78,7 +78,7 @@ public struct Explorer {
     /// Adds an actor that performs the given steps in order.
     ///
     /// - Parameters:
-    ///   - name: The name of the actor in ``order``.
+    ///   - name: The name of the actor in the ``ExplorationFailure/order`` of a failure.
     ///   - steps: The closures that perform the steps of the actor. The explorer calls the closures on the thread that
     ///     calls ``run(afterEach:)``.
     public mutating func add(_ name: String, _ steps: (() -> Void)...) {
@@ -95,7 +95,7 @@ public struct Explorer {
     /// Adds an actor that calls a closure for each of its steps.
     ///
     /// - Parameters:
-    ///   - name: The name of the actor in ``order``.
+    ///   - name: The name of the actor in the ``ExplorationFailure/order`` of a failure.
     ///   - step: A closure that receives ``random`` and performs the next step. The closure returns `true` after a
     ///     step, `nil` if no step is currently possible, and `false` if the actor has finished.
     public mutating func add(_ name: String, asking step: @escaping (inout SeededGenerator) -> Bool?) {
@@ -374,7 +374,7 @@ public struct ExplorerSchedule: Hashable, Sendable {
     }
 }
 
-extension ExplorerSchedule: LosslessStringConvertible, ExpressibleByStringLiteral {
+extension ExplorerSchedule: CustomStringConvertible, ExpressibleByStringLiteral {
     /// The printed form of the schedule, such as `4711` or `4711:0,1,0`.
     public var description: String {
         guard let turns else { return "\(seed)" }
@@ -382,7 +382,7 @@ extension ExplorerSchedule: LosslessStringConvertible, ExpressibleByStringLitera
     }
 
     /// Creates a schedule from its printed form, or returns `nil` if the text is not a valid schedule.
-    public init?(_ description: String) {
+    package init?(_ description: String) {
         let parts = description.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = parts.first, let seed = UInt64(first) else { return nil }
         guard parts.count == 2 else {
