@@ -82,10 +82,7 @@ extension Connectivity {
         /// The name of the interface kind, which you can use as a metric label.
         public let description: String
 
-        /// Creates a custom kind of interface with the given name.
-        public init(_ name: String) {
-            description = name
-        }
+        private init(_ name: String) { description = name }
 
         /// The interface of a wired network.
         public static let wired = Interface("wired")

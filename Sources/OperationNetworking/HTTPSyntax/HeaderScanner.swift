@@ -124,12 +124,7 @@ public struct HTTPVersion: Sendable, Hashable, Comparable, CustomStringConvertib
     /// The minor version number, such as 0 in HTTP/1.0.
     public let minor: Int
 
-    /// Creates a version of HTTP from major and minor version numbers.
-    ///
-    /// - Parameters:
-    ///   - major: The number before the dot, such as 1 in HTTP/1.0.
-    ///   - minor: The number after the dot, such as 0 in HTTP/1.0. For HTTP/2 and HTTP/3, the number is 0.
-    public init(_ major: Int, _ minor: Int) {
+    package init(_ major: Int, _ minor: Int) {
         self.major = major
         self.minor = minor
     }

@@ -204,12 +204,7 @@ extension NetworkError {
         /// The name of the phase, which you can use as a metric label.
         public let description: String
 
-        /// Creates a custom phase with the given name.
-        ///
-        /// - Parameter name: The name, which should differ from the names of the standard phases.
-        public init(_ name: String) {
-            description = name
-        }
+        package init(_ name: String) { description = name }
 
         /// The operation was creating and validating the request.
         public static let checking = Phase("checking")
