@@ -10,8 +10,8 @@ extension QueueRecord {
     /// The trace is JSON and has one track for each slot in the queue. Each track has a bar for each operation that ran
     /// in the slot. The details of a bar include how long the operation waited and ran. Arrows show dependencies. Other
     /// tracks show the waits for dependencies, start conditions and slots. These tracks also show the delay before the
-    /// handler of each operation was called. Operations on the ``criticalPath`` have the category `critical` and a
-    /// different color.
+    /// handler of each operation was called. Operations on the critical path, which is the chain of dependent
+    /// operations with the longest total execution time, have the category `critical` and a different color.
     ///
     /// - Throws: An error from the JSON encoder.
     public func chromeTrace() throws -> Data { try ChromeTrace(traceEvents(process: 1)).json() }

@@ -222,13 +222,13 @@ extension Unicode.Scalar {
 /// The chain of dependent operations with the longest total execution time.
 ///
 /// Regardless of the number of slots, running all operations takes at least as long as this chain.
-public struct CriticalPath: Sendable, Equatable {
+package struct CriticalPath: Sendable, Equatable {
     /// The IDs of the operations in the chain, from the first to the last.
-    public let runs: [QueueRun.ID]
+    package let runs: [QueueRun.ID]
     /// The total execution time of the chain.
-    public let duration: Duration
+    package let duration: Duration
     /// The additional time that each operation could take without making the longest chain longer.
-    public let slack: [QueueRun.ID: Duration]
+    package let slack: [QueueRun.ID: Duration]
 }
 
 extension QueueRecord {
@@ -237,7 +237,7 @@ extension QueueRecord {
     ///
     /// The time for which an operation waits for a slot does not count, because this time depends on the width of the
     /// queue.
-    public var criticalPath: CriticalPath {
+    package var criticalPath: CriticalPath {
         let order = runsInOrder
         let times = Dictionary(uniqueKeysWithValues: runs.map { ($0.id, $0.executing ?? .zero) })
         // The lengths of the longest chains that end with each operation, and that begin with it.
