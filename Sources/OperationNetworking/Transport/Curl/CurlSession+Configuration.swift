@@ -21,15 +21,15 @@
             /// The maximum number of concurrent requests over an HTTP/2 connection.
             ///
             /// The default is 100.
-            public var maximumStreamsPerConnection = 100
+            package var maximumStreamsPerConnection = 100
             /// The maximum time for which the session keeps an idle connection open.
             ///
             /// The default is 60 seconds.
-            public var idleLifetime = Duration.seconds(60)
+            package var idleLifetime = Duration.seconds(60)
             /// The maximum number of concurrent name lookups, each of which uses a separate thread.
             ///
             /// The default is 3.
-            public var maximumNameLookups = 3
+            package var maximumNameLookups = 3
             /// The proxy through which the session sends requests.
             ///
             /// The default is ``CurlSession/Proxy/environment``.
