@@ -19,7 +19,7 @@ public struct FileOperationError: Error, Sendable, Equatable {
     /// The code that identifies the error.
     public let code: Code
     /// The action that failed, such as reading or copying.
-    public let action: Action
+    package let action: Action
     /// The path at which the action failed.
     ///
     /// If the action fails for an item inside a directory, this property is the path of that item.
@@ -32,16 +32,7 @@ public struct FileOperationError: Error, Sendable, Equatable {
     /// The system's error number (`errno`), or zero if the system did not report the error.
     public let systemErrorNumber: Int32
 
-    /// Creates an error for use in your own tests.
-    ///
-    /// - Parameters:
-    ///   - code: The code that identifies the error.
-    ///   - action: The action that failed, such as reading.
-    ///   - path: The path at which the action failed.
-    ///   - otherPath: The other path of a copy or a move. The default is `nil`.
-    ///   - systemErrorNumber: The system's error number (`errno`). The default is 0, which means that the system did
-    ///     not report the error.
-    public init(
+    package init(
         code: Code, action: Action, path: String, otherPath: String? = nil, systemErrorNumber: Int32 = 0
     ) {
         self.code = code
@@ -209,30 +200,17 @@ extension FileOperationError.Code {
 
 extension FileOperationError {
     /// An action that a file operation performs.
-    ///
-    /// Future versions may add actions.
-    public struct Action: Hashable, Sendable, CustomStringConvertible {
+    package struct Action: Hashable, Sendable, CustomStringConvertible {
         /// The name of the action, which can begin a sentence, such as "Reading".
-        public let description: String
+        package let description: String
 
-        /// Creates a custom action with a name that can begin a sentence, such as "Reading".
-        ///
-        /// - Parameter name: The name in a form that can begin a sentence, such as "Reading".
-        public init(_ name: String) {
-            description = name
-        }
+        package init(_ name: String) { description = name }
 
-        /// The action of reading a file.
-        public static let reading = Action("Reading")
-        /// The action of writing a file.
-        public static let writing = Action("Writing")
-        /// The action of copying a file, a link or a directory.
-        public static let copying = Action("Copying")
-        /// The action of moving a file, a link or a directory.
-        public static let moving = Action("Moving")
-        /// The action of removing a file, a link or a directory.
-        public static let removing = Action("Removing")
-        /// The action of computing the checksum of a file.
-        public static let checksumming = Action("Computing the checksum of")
+        package static let reading = Action("Reading")
+        package static let writing = Action("Writing")
+        package static let copying = Action("Copying")
+        package static let moving = Action("Moving")
+        package static let removing = Action("Removing")
+        package static let checksumming = Action("Computing the checksum of")
     }
 }
