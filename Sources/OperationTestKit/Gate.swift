@@ -39,7 +39,7 @@ public final class Gate: Sendable {
     public init() {}
 
     /// A Boolean value that indicates whether the gate is open.
-    public var isOpen: Bool { state.withLock { $0.isOpen } }
+    package var isOpen: Bool { state.withLock { $0.isOpen } }
 
     /// The number of threads and tasks that are waiting at the gate.
     public var waitingCount: Int { state.withLock { $0.waiting.count } }

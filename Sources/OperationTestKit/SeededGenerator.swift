@@ -11,7 +11,6 @@ import Foundation
 ///
 /// var generator = SeededGenerator(seed: 4711)
 /// let delays = (0..<10).map { _ in Int.random(in: 0..<100, using: &generator) }
-/// let isRare = generator.chance(1, in: 10)
 /// ```
 ///
 /// The generator uses the SplitMix64 algorithm. Do not use it to create secrets.
@@ -35,12 +34,7 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable {
     }
 
     /// Returns `true` with a probability of `numerator` divided by `denominator`.
-    ///
-    /// - Parameters:
-    ///   - numerator: The number of cases in which the method returns `true`. If the value is zero or negative, the
-    ///     method always returns `false`.
-    ///   - denominator: The total number of cases, which must be greater than zero.
-    public mutating func chance(_ numerator: Int, in denominator: Int) -> Bool {
+    package mutating func chance(_ numerator: Int, in denominator: Int) -> Bool {
         Int.random(in: 0..<denominator, using: &self) < numerator
     }
 }
