@@ -48,36 +48,35 @@ public struct FileChecksum: Sendable, Hashable, CustomStringConvertible {
 
 /// An algorithm that computes a checksum.
 public struct ChecksumAlgorithm: Sendable, Hashable, CustomStringConvertible {
-    /// The name of the algorithm, as it is used in command-line tools and headers.
-    public let description: String
-    private let create: @Sendable () -> any ChecksumStream
+    private enum Kind: String { case sha256, sha1, md5, crc32 }
 
-    private init(_ name: String, _ create: @escaping @Sendable () -> any ChecksumStream) {
-        description = name
-        self.create = create
-    }
+    private let kind: Kind
+
+    /// The name of the algorithm, as it is used in command-line tools and headers.
+    public var description: String { kind.rawValue }
 
     /// The SHA-256 algorithm (FIPS 180-4), which is the recommended algorithm.
-    public static let sha256 = ChecksumAlgorithm("sha256") { SHA256() }
+    public static let sha256 = ChecksumAlgorithm(kind: .sha256)
     /// The SHA-1 algorithm, which detects accidental changes but does not protect against forgery.
     ///
     /// Use this algorithm only if no other checksum of the file is known.
-    public static let sha1 = ChecksumAlgorithm("sha1") { SHA1() }
+    public static let sha1 = ChecksumAlgorithm(kind: .sha1)
     /// The MD5 algorithm, which detects accidental changes but does not protect against forgery.
     ///
     /// Use this algorithm only if no other checksum of the file is known.
-    public static let md5 = ChecksumAlgorithm("md5") { MD5() }
+    public static let md5 = ChecksumAlgorithm(kind: .md5)
     /// The CRC-32 algorithm of ZIP, gzip and PNG, which is fast and detects only accidental changes.
-    public static let crc32 = ChecksumAlgorithm("crc32") { CRC32() }
+    public static let crc32 = ChecksumAlgorithm(kind: .crc32)
 
     /// Returns a new stream that computes a checksum.
-    package func makeStream() -> any ChecksumStream { create() }
-
-    /// Returns a Boolean value that indicates whether two algorithms have the same name.
-    public static func == (left: Self, right: Self) -> Bool { left.description == right.description }
-
-    /// Hashes the name of the algorithm.
-    public func hash(into hasher: inout Hasher) { hasher.combine(description) }
+    package func makeStream() -> any ChecksumStream {
+        switch kind {
+        case .sha256: SHA256()
+        case .sha1: SHA1()
+        case .md5: MD5()
+        case .crc32: CRC32()
+        }
+    }
 }
 
 /// A checksum that is computed while the bytes arrive.
