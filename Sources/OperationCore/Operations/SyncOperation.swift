@@ -61,9 +61,6 @@ open class SyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperation
     /// - Parameter cause: The cause of the cancellation.
     open func didCancel(because cause: CancellationCause) {}
 
-    /// A Boolean value that is always `false`, because the work is done when `main()` returns.
-    public final override var isAsynchronous: Bool { false }
-
     package final override var endStyle: LifecycleMachine.Style { .whenBodyReturns }
 
     package final override var runsInPlace: Bool { true }
