@@ -7,6 +7,25 @@ import Foundation
     import FoundationNetworking
 #endif
 
+/// The state of a download operation.
+///
+/// The type is not nested in the operation's class, because it would then be generic, and each access would look up its
+/// description.
+private struct SavingState {
+    var destination = DownloadDestination.temporary
+    var options = DownloadOptions()
+    var file: DownloadedFile?
+    /// The status of the file when it was moved to its destination, or nil for a temporary file.
+    var published: FileStatus?
+    var start: DownloadStart?
+    /// The temporary file, which is kept until the end.
+    var temporary: TemporaryFile?
+    /// The download to a temporary file, which all attempts share, so that each attempt resumes where the last one
+    /// failed.
+    var download: Download?
+    var isOver = false
+}
+
 /// An operation that sends a request, writes the response body to a file and creates its result from the file.
 ///
 /// ```swift
@@ -39,22 +58,7 @@ import Foundation
 open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL, ResultType>, @unchecked Sendable {
     // Sendable: the state that it adds is behind a lock.
 
-    private struct Saving {
-        var destination = DownloadDestination.temporary
-        var options = DownloadOptions()
-        var file: DownloadedFile?
-        /// The status of the file when it was moved to its destination, or nil for a temporary file.
-        var published: FileStatus?
-        var start: DownloadStart?
-        /// The temporary file, which is kept until the end.
-        var temporary: TemporaryFile?
-        /// The download to a temporary file, which all attempts share, so that each attempt resumes where the last
-        /// one failed.
-        var download: Download?
-        var isOver = false
-    }
-
-    private let saving = Locked(Saving())
+    private let saving = Locked(SavingState())
 
     package override var isOfOwnClass: Bool { type(of: self) == NetworkDownloadOperation<ResultType>.self }
     package override var isBrief: Bool { hasNoOverrides && operationSession.startsTasksBriefly }
