@@ -342,6 +342,13 @@ package struct SHA1Mixing: BlockMixing {
 /// SHA-256 (FIPS 180-4).
 package typealias SHA256 = BlockHash<SHA256Mixing>
 
+extension SHA256 {
+    /// Returns the checksum of bytes.
+    ///
+    /// The function is not generic, because the compiler optimizes generic functions only for calls in this module.
+    package static func checksum(of bytes: [UInt8]) -> [UInt8] { checksum(of: bytes, startingWith: SHA256()) }
+}
+
 /// The rounds of SHA-256.
 package struct SHA256Mixing: BlockMixing {
     package static var isBigEndian: Bool { true }

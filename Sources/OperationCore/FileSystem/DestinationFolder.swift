@@ -78,7 +78,7 @@ package struct DestinationFolder {
     package func synchronize() throws(FileInterruption) {
         try files.synchronize(folder).get(at: place)
         for path in made {
-            let outer = FolderEntry(PathBytes(Array(path.bytes) + Array("/..".utf8)))
+            let outer = FolderEntry(PathBytes(path.bytes + Array("/..".utf8)))
             try files.openFolder(outer).flatMap { files.synchronize($0) }.get(at: place)
         }
     }
@@ -100,7 +100,7 @@ package struct DestinationFolder {
     private static func makeFolders(
         _ path: PathBytes, _ made: inout [PathBytes], files: FileSystem
     ) -> Result<Void, SystemError> {
-        let bytes = Array(path.bytes)
+        let bytes = path.bytes
         let slash = UInt8(ascii: "/")
         for end in bytes.indices.map({ $0 + 1 }) where end == bytes.count || bytes[end] == slash {
             guard bytes[end - 1] != slash else { continue }

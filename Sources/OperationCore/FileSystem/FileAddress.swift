@@ -31,9 +31,8 @@ package struct FileAddress {
     ///
     /// The bytes of the path are cheaper to extend than a URL.
     package func appending(_ name: String) -> FileAddress {
-        let slash = UInt8(ascii: "/")
-        let folder = Array(path.bytes)
-        return FileAddress(PathBytes(folder + (folder.last == slash ? [] : [slash]) + Array(name.utf8)))
+        let folder = path.bytes
+        return FileAddress(PathBytes(folder + (folder.last == UInt8(ascii: "/") ? "" : "/").utf8 + name.utf8))
     }
 
     package var description: String { path.description }
@@ -41,7 +40,7 @@ package struct FileAddress {
     /// The path of the directory and the name in it, or `nil` for a path without a name, such as the root.
     package var parts: (folder: PathBytes, name: PathBytes)? {
         let slash = UInt8(ascii: "/")
-        var bytes = Array(path.bytes)
+        var bytes = path.bytes
         while bytes.count > 1, bytes.last == slash { bytes.removeLast() }
         let nameStart = (bytes.lastIndex(of: slash) ?? -1) + 1
         let name = PathBytes(bytes[nameStart...])

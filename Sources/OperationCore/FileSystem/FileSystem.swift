@@ -125,8 +125,10 @@ extension FileSystem {
 
     /// Returns the permissions that a new file in an open directory would get, or `nil` if only creating a file can
     /// show them.
-    package func permissions(asked: UInt16, in folder: OpenFile) -> UInt16? {
-        folder.withNumber { PosixCalls.mask(in: $0) }.map { asked & ~$0 }
+    ///
+    /// - Parameter start: A time in the past. A change of the `umask` after this time may have no effect.
+    package func permissions(asked: UInt16, in folder: OpenFile, since start: DispatchTime) -> UInt16? {
+        folder.withNumber { PosixCalls.mask(in: $0, since: start) }.map { asked & ~$0 }
     }
 
     /// Waits until a device can be read or written again, for at most a fiftieth of a second.
@@ -480,7 +482,9 @@ package struct PathBytes: Hashable, Sendable, CustomStringConvertible {
 
     /// Creates a path from bytes, none of which may be zero.
     package init(_ bytes: some Sequence<UInt8>) {
-        characters = bytes.map { CChar(bitPattern: $0) } + [0]
+        var characters = bytes.map { CChar(bitPattern: $0) }
+        characters.append(0)
+        self.characters = characters
     }
 
     package init(_ text: String) {
@@ -490,9 +494,7 @@ package struct PathBytes: Hashable, Sendable, CustomStringConvertible {
     package static let here = PathBytes(".")
     package static let up = PathBytes("..")
 
-    package var bytes: some RandomAccessCollection<UInt8> {
-        characters.dropLast().lazy.map { UInt8(bitPattern: $0) }
-    }
+    package var bytes: [UInt8] { characters.withUnsafeBytes { Array(UnsafeRawBufferPointer(rebasing: $0.dropLast())) } }
 
     /// The text of the bytes, with replacement characters for invalid bytes.
     package var description: String { String(decoding: bytes, as: UTF8.self) }

@@ -107,11 +107,16 @@ enum PosixCalls {
     /// threads, but Linux shows it in the files of a process. If the directory has a default access control list, that
     /// list applies instead, and the result is `nil`. The result is also `nil` if the file system cannot report such a
     /// list.
-    static func mask(in folder: Int32) -> UInt16? {
+    ///
+    /// - Parameter start: A time in the past. The method reads the `umask` only if no call has read it since this time,
+    ///   because reading it takes several system calls.
+    static func mask(in folder: Int32, since start: DispatchTime) -> UInt16? {
         #if canImport(Glibc)
             guard let attribute, attribute(folder, "system.posix_acl_default", nil, 0) == -1,
                 lastError == ENODATA
             else { return nil }
+            if let last = lastMask.withLock({ $0 }), last.time > start { return last.value }
+            let time = DispatchTime.now()
             let status = open(workingDirectory, "/proc/thread-self/status", O_RDONLY, 0)
             guard status >= 0 else { return nil }
             defer { _ = Glibc.close(Int32(status)) }
@@ -120,7 +125,9 @@ enum PosixCalls {
                 let text = buffer.prefix(max(read(Int32(status), buffer, at: nil), 0))
                 let lines = text.split(separator: UInt8(ascii: "\n"), maxSplits: 2)
                 guard lines.count == 3, lines[1].starts(with: "Umask:\t".utf8) else { return nil }
-                return lines[1].dropFirst("Umask:\t".utf8.count).reduce(0) { $0 << 3 | UInt16($1 & 7) }
+                let value: UInt16 = lines[1].dropFirst("Umask:\t".utf8.count).reduce(0) { $0 << 3 | UInt16($1 & 7) }
+                lastMask.withLock { $0 = (value, time) }
+                return value
             }
         #else
             return nil
@@ -128,6 +135,9 @@ enum PosixCalls {
     }
 
     #if canImport(Glibc)
+        /// The `umask` that was read last, and a time before it was read.
+        private static let lastMask = Locked<(value: UInt16, time: DispatchTime)?>(nil)
+
         private typealias Attribute =
             @convention(c) (Int32, UnsafePointer<CChar>, UnsafeMutableRawPointer?, Int) -> Int
         /// The function `fgetxattr`, whose header is in no module.

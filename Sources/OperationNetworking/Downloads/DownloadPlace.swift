@@ -27,10 +27,10 @@ struct DownloadPlace {
             names = DownloadNames()
             (url, name) = (folder ?? FileManager.default.temporaryDirectory, names.part)
         case .file(let file):
-            names = DownloadNames(identity: "file \(file.lastPathComponent)")
+            names = DownloadNames(identity: Hexadecimal.sha256("file \(file.lastPathComponent)".utf8))
             (url, name) = (file, nil)
         case .folder(let folder):
-            names = DownloadNames(identity: "source \(source)")
+            names = DownloadNames(identity: source)
             (url, name) = (folder, names.part)
         }
         let makesFolders = options.createsDirectories && !destination.isTemporary

@@ -23,6 +23,8 @@ final class DownloadStore {
     private let metadataFile: DownloadMetadataFile?
     private var file: OpenFile?
     private let identity: FileStatus.Identity
+    /// The time at which the download began.
+    private let start = DispatchTime.now()
     /// The status of the file at its destination, even if a later step failed.
     ///
     /// The value is `nil` before the file is there, and for a temporary file.
@@ -217,7 +219,7 @@ extension DownloadStore {
             return place.url(named: name)
         }
         guard place.status(of: identity, at: place.part)?.size == length else { throw folder.error(.changedMeanwhile) }
-        let permissions = try metadataFile?.permissions(asked: options.permissions & 0o777)
+        let permissions = try metadataFile?.permissions(asked: options.permissions & 0o777, since: start)
         do throws(FileOperationError) {
             // Set the permissions at the last moment, because they could prevent resuming the download.
             try folder.get(files.setPermissions(permissions ?? DownloadClaim.permissions, of: file))
@@ -339,8 +341,11 @@ struct DownloadMetadataFile {
     /// Returns the permissions that a new file gets here, reduced by the `umask`.
     ///
     /// If the system does not report the `umask`, the method creates a file to find out.
-    func permissions(asked: UInt16) throws(FileOperationError) -> UInt16 {
-        if let permissions = files.permissions(asked: asked, in: folder.folder) { return permissions }
+    ///
+    /// - Parameter start: The time at which the download began. A change of the `umask` after this time may have no
+    ///   effect.
+    func permissions(asked: UInt16, since start: DispatchTime) throws(FileOperationError) -> UInt16 {
+        if let permissions = files.permissions(asked: asked, in: folder.folder, since: start) { return permissions }
         try removePassing()
         let file = try folder.get(files.createFile(passing, permissions: asked))
         defer { _ = files.remove(passing, isDirectory: false) }
@@ -360,11 +365,12 @@ struct DownloadNames {
     let metadata: String?
 
     /// Creates names that the next download to the same destination finds again.
+    ///
+    /// - Parameter identity: A hash of the destination, or a random text. Its first 32 characters form the names, which
+    ///   do not contain the name of the file, because that name may already have the maximum length.
     init(identity: String) {
-        // The names do not contain the destination's name, which may already have the maximum length.
-        let key = Hexadecimal.sha256(identity.utf8, byteCount: 16)
-        part = ".operationkit-\(key).part"
-        metadata = ".operationkit-\(key).metadata"
+        let name = ".operationkit-" + String(Substring(identity.utf8.prefix(32)))
+        (part, metadata) = (name + ".part", name + ".metadata")
     }
 
     /// Creates the name of a file that no other download finds.

@@ -60,7 +60,7 @@ package enum Hexadecimal {
 
     /// Returns the digits of the SHA-256 checksum of bytes, or of the first `byteCount` bytes of the checksum.
     package static func sha256(_ bytes: some Sequence<UInt8>, byteCount: Int = 32) -> String {
-        lower(SHA256.checksum(of: bytes, startingWith: SHA256()).prefix(byteCount))
+        lower(SHA256.checksum(of: Array(bytes)).prefix(byteCount))
     }
 
     /// Returns the bytes of a string with its percent escapes decoded.

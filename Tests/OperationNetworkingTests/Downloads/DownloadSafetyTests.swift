@@ -316,6 +316,22 @@ struct DownloadSafetyTests {
         #expect(bench.names() == ["file"])
     }
 
+    #if os(macOS) || os(Linux)
+        // Runs in a separate process, because all threads of a process have the same `umask`.
+        @Test func `a download uses the umask of the time at which it begins`() async throws {
+            await #expect(processExitsWith: .success) {
+                let bench = try DownloadBench(serving: DownloadBench.resource(1_000))
+                var options = DownloadOptions()
+                options.permissions = 0o666
+                for (name, mask) in [("one", 0o022), ("two", 0o077), ("three", 0o022), ("four", 0o007)] {
+                    umask(mode_t(mask))
+                    let conclusion = try await bench.download(to: .file(bench.url(name)), options: options)
+                    #expect(bench.permissions(name) == 0o666 & ~mask, "\(name) \(conclusion)")
+                }
+            }
+        }
+    #endif
+
     @Test func `a resumed file gets the permissions of the current download`() async throws {
         let bench = try DownloadBench()
         var options = DownloadOptions()
