@@ -12,7 +12,12 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-int OKPollMake(void) { return epoll_create1(EPOLL_CLOEXEC); }
+int OKPollMake(int bell) {
+    int poll = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.fd = bell};
+    epoll_ctl(poll, EPOLL_CTL_ADD, bell, &event);
+    return poll;
+}
 
 void OKPollWatch(int poll, int socket, unsigned int mask, bool isWatched) {
     struct epoll_event event = {.events = mask, .data.fd = socket};

@@ -21,8 +21,9 @@ typedef struct {
 
 /// Creates an object to wait with, or returns -1 if there is no descriptor left.
 ///
-/// Programs that this process starts do not inherit it.
-int OKPollMake(void);
+/// The object watches a counter of `OKBellMake`, and reports each increase once, so that no thread has to read the
+/// counter. Programs that this process starts do not inherit the object.
+int OKPollMake(int bell);
 
 /// Watches a socket for the events in `mask`, or stops watching it if `mask` is 0.
 ///

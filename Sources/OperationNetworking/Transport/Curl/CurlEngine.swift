@@ -292,11 +292,6 @@
             var one: UInt64 = 1
             _ = write(descriptor, &one, 8)
         }
-
-        func clear() {
-            var count: UInt64 = 0
-            _ = read(descriptor, &count, 8)
-        }
     }
 
     /// A task of a ``CurlSession``.

@@ -143,7 +143,6 @@
             var isFruitless = count > 0
             for index in 0..<count {
                 if sockets.isWakeup(index, engine.wakeup.descriptor) {
-                    engine.wakeup.clear()
                     isFruitless = false
                 } else if let event = sockets.event(index) {
                     if event.readiness != Int32(OKCurlSelectOut) { isFruitless = false }

@@ -36,8 +36,7 @@
         private let events = UnsafeMutablePointer<OKPollEvent>.allocate(capacity: capacity)
 
         init(wakeup: Int32) {
-            poll = OKPollMake()
-            OKPollWatch(poll, wakeup, UInt32(OKPollIn), false)
+            poll = OKPollMake(wakeup)
         }
 
         /// Whether the system had a descriptor for the wait.
