@@ -45,6 +45,47 @@ struct SignalTests {
         #expect(end.errors.contains("--continue"))
     }
 
+    @Test func `with --quiet, each failure and the interruption are reported once, and complete files are kept`()
+        async throws
+    {
+        defer { gate.open() }
+        let paths = (0..<20).map { "/good\($0)" }
+        for path in paths { bench.serve(path, count: 10_000) }
+        bench.server.route("GET", "/missing") { _ in .status(404) }
+        _ = try bench.write("old", to: "good7")
+        let process = try bench.start(["-q", "--retries=0"] + (["/file", "/missing"] + paths).map(bench.url))
+        try await waitUntil("all other files are there") { bench.names.filter { !$0.hasPrefix(".") }.count == 20 }
+        #expect(await process.wrote("404"))
+        #expect(await process.wrote("The file good7 already exists."))
+        process.send(SIGINT)
+        let end = await process.end()
+        #expect(end.status == 128 + SIGINT && end.isBySignal && end.output.isEmpty, "\(end)")
+        #expect(end.errors.split(separator: "\n").count == 3 && end.errors.contains("Interrupted."), "\(end)")
+        for number in 0..<20 { #expect(bench.holds("good\(number)", count: 10_000) != (number == 7)) }
+    }
+
+    @Test(arguments: [1, 30, 90, 149])
+    func `with --quiet, an interruption while many files are downloaded leaves only complete files`(count: Int)
+        async throws
+    {
+        gate.open()
+        let paths = (0..<150).map { "/good\($0)" }
+        for path in paths { bench.serve(path, count: 10_000) }
+        let process = try bench.start(["-q", "-i", "-"], input: paths.map(bench.url).joined(separator: "\n"))
+        var names: [String] { bench.names.filter { !$0.hasPrefix(".") } }
+        try await waitUntil("some files are there") { names.count >= count }
+        process.send(SIGINT)
+        let end = await process.end()
+        for name in names { #expect(bench.holds(name, count: 10_000)) }
+        if end.status == 0 {
+            #expect(names.count == 150 && end.errors.isEmpty, "\(end)")
+        } else {
+            #expect(end.status == 128 + SIGINT && end.isBySignal, "\(end)")
+            #expect(end.errors.components(separatedBy: "Interrupted.").count == 2, "\(end)")
+            #expect(end.errors.split(separator: "\n").count == 1, "\(end)")
+        }
+    }
+
     @Test func `Ctrl-Z restores the terminal, and opget resumes afterwards`() async throws {
         defer { gate.open() }
         let process = try await start(columns: 80, ProgramRun.goingOnAfterStop)

@@ -88,7 +88,8 @@ struct ItemReader {
                 "\(place)'\(shown)' is not a URL. Include the scheme, and percent-encode special characters.")
         }
         do throws(NetworkError) {
-            _ = try request(url)
+            // The first request has shown that the other parts are valid, which are the same for all requests.
+            _ = try items.isEmpty ? request(url) : NetworkRequest(url: url)
         } catch {
             return problems.append("\(place)'\(shown)': \(error.message)")
         }

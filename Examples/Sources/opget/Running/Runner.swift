@@ -158,8 +158,8 @@ final class Runner: Sendable {
     }
 
     private func streamed(_ item: DownloadItem, to place: URL? = nil, waitsForHost: Bool) async -> StreamEnd {
-        let end = Mutex(StreamEnd.ended(.stopped))
-        guard let operation = download(item, to: place, whenDone: { result in end.withLock { $0 = result } }) else {
+        let end = Mutex<StreamEnd?>(nil)
+        guard let operation = download(item, to: place, whenDone: { new in end.withLock { $0 = $0 ?? new } }) else {
             return .ended(.failed(FileFailure(.usage, "invalidURL", "The request cannot be created.")))
         }
         // The operation that waits for this download might already hold the category of the host.
@@ -171,7 +171,7 @@ final class Runner: Sendable {
             operation.cancel()
         }
         await handlersCalled()
-        return end.withLock { $0 }
+        return end.withLock { $0 } ?? .ended(.stopped)
     }
 
     // Downloads in one stream.
@@ -195,8 +195,11 @@ final class Runner: Sendable {
 
     /// Returns a download in one stream, for which OperationKit needs no help.
     ///
-    /// - Parameter replaced: The destination whose file the download replaces. If this is nil, the user or the server
-    ///   determines the name of the file.
+    /// - Parameters:
+    ///   - replaced: The destination whose file the download replaces. If this is nil, the user or the server
+    ///     determines the name of the file.
+    ///   - whenDone: A closure that is called with the result. If the operation is canceled after a success was
+    ///     reported, the closure is called again and must ignore the second result.
     private func download(
         _ item: DownloadItem, to replaced: URL? = nil, whenDone: @escaping @Sendable (StreamEnd) -> Void
     ) -> NetworkDownloadOperation<URL>? {
@@ -205,17 +208,22 @@ final class Runner: Sendable {
         let destination: DownloadDestination = known.map { .file($0) } ?? .folder(places.directory)
         // Reading the list has already created the same request successfully.
         guard let request = try? Client.request("GET", item.url, settings) else { return nil }
-        let operation = NetworkDownloadOperation<URL>(request: request, urlSession: client.session) { $0.body }
+        let reportSuccess = Mutex<(@Sendable () -> Void)?>(nil)
+        let operation = NetworkDownloadOperation<URL>(request: request, urlSession: client.session) { response in
+            reportSuccess.withLock { $0 }?()
+            return response.body
+        }
         operation.destination = destination
-        let replaces = settings.existing == .replace && known != nil
-        operation.downloadOptions.existingItem = replaces ? .replace : .refuse
-        operation.downloadOptions.checksum = item.checksum
-        operation.downloadOptions.isDurable = settings.isDurable
+        var options = DownloadOptions()
+        options.existingItem = settings.existing == .replace && known != nil ? .replace : .refuse
+        options.checksum = item.checksum
+        options.isDurable = settings.isDurable
+        operation.downloadOptions = options
         operation.callbackQueue = client.callbacks
         client.prepare(
             operation, for: item, limitsHost: settings.jobs > settings.perHost || places.hasSegments)
         if settings.beginsAnew {
-            _ = try? destination.removePart(of: item.url, options: operation.downloadOptions)
+            _ = try? destination.removePart(of: item.url, options: options)
             try? SegmentNames(for: places.expected(for: item)).remove()
         }
         let starts = DownloadStarts(item, reporter)
@@ -229,7 +237,7 @@ final class Runner: Sendable {
         operation.retryHandler = { [reporter] in reporter.retried(item, $0) }
         operation.offlineHandler = { [reporter] in reporter.waitsForNetwork(item) }
         // If a signal arrives after the file is complete, a handler would not be called.
-        operation.observe { [self, weak operation] outcome in
+        let observation = operation.observe { [self, weak operation] outcome in
             if let cause = outcome.cancellationCause {
                 let failure = FileFailure(.failure, "\(cause.code)", cause.message)
                 return whenDone(.ended(isInterrupted ? .stopped : .failed(failure)))
@@ -239,6 +247,16 @@ final class Runner: Sendable {
             starts.note(operation)
             whenDone(end(of: operation, item, known, outcome.error))
         }
+        // Reports of progress come before the result. Without such reports, the thread that evaluates the response also
+        // reports the success, because waking the thread of the queue for handlers takes longer.
+        if reporter.showsProgress { return operation }
+        let report = { @Sendable [self, weak operation] in
+            guard let operation, operation.downloadedFile != nil else { return }
+            starts.note(operation)
+            whenDone(end(of: operation, item, known, nil))
+            observation.cancel()
+        }
+        reportSuccess.withLock { $0 = report }
         return operation
     }
 
