@@ -46,6 +46,7 @@ struct Opget {
     private static func download(_ settings: Settings, _ display: TerminalDisplay, _ interruption: TerminalInterruption)
         -> Never
     {
+        _ = SegmentedFile.mask
         var reader = ItemReader { url throws(NetworkError) in try Client.request("GET", url, settings) }
         reader.read(settings)
         guard reader.problems.isEmpty else { refuse(reader.problems) }

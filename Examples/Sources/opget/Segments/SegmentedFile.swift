@@ -198,14 +198,21 @@ extension SegmentedFile {
         _ = metadataFile.synchronize()
     }
 
+    /// The permissions that new files do not get.
+    ///
+    /// Reading this value changes it for a moment, so read it before other threads create files.
+    static let mask = {
+        let mask = umask(0)
+        _ = umask(mask)
+        return mask
+    }()
+
     /// Moves the complete file to its destination in one step, and removes the metadata file.
     func publish(at place: URL, replacing: Bool, isDurable: Bool) async throws(FileFailure) {
         guard isComplete else {
             throw FileFailure(.failure, "incomplete", "A part of the file is missing. Run opget again.")
         }
-        let mask = umask(0)
-        _ = umask(mask)
-        guard fchmod(part.number, 0o644 & ~mask) == 0, !isDurable || fsync(part.number) == 0 else {
+        guard fchmod(part.number, 0o644 & ~Self.mask) == 0, !isDurable || fsync(part.number) == 0 else {
             throw Self.failure("cannot be finished", errno)
         }
         let options = FileTransferOptions(existingItem: replacing ? .replace : .refuse, isDurable: isDurable)
