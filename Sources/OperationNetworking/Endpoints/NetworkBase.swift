@@ -2,7 +2,8 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import OperationCore
+// Users of this library also need the operations and the queues.
+@_exported import OperationCore
 import Synchronization
 
 /// The settings that all requests to a service share, such as the URL, the headers and the rules for responses.

@@ -32,15 +32,18 @@ struct LentThreadTests {
         return queue
     }
 
-    @Test func `the next brief operation starts on the thread that finished the previous one`() throws {
+    @Test(arguments: [false, true])
+    func `the next brief operation starts on the thread that finished the previous one`(isInGroup: Bool) throws {
         let row = (0..<3).map { made("\($0)") }
-        let queue = try makeQueue(row)
-        for index in 0..<2 {
+        let group = GroupOperation.map(0..<3, width: 1, on: workers.makeQueue("lent")) { row[$0] }
+        let queue = isInGroup ? nil : try makeQueue(row)
+        if isInGroup { group.start() }
+        workers.runAll()
+        for index in row.indices {
             BorrowedThread.run { row[index].finish(withResult: 0) }
-            #expect(row[index + 1].state == .executing && workers.count == 0)
+            #expect(order.events == Array(["0", "1", "2"].prefix(index + 2)) && workers.count == 0)
         }
-        BorrowedThread.run { row[2].finish(withResult: 0) }
-        #expect(order.events == ["0", "1", "2"] && queue.counts.finished == 3 && workers.count == 0)
+        #expect((queue?.counts.finished ?? group.outcome?.result?.count) == 3)
     }
 
     @Test func `the next brief operation starts before the end of the previous one is reported`() throws {
@@ -51,19 +54,6 @@ struct LentThreadTests {
         #expect(order.events == ["first", "next", "told"])
         row[1].finish(withResult: 0)
         #expect(queue.counts.finished == 2)
-    }
-
-    @Test func `the child that a group creates after the end of another one starts on the thread of that end`() throws {
-        let children = (0..<3).map { made("\($0)") }
-        let group = GroupOperation.map(0..<3, width: 1, on: workers.makeQueue("lent")) { children[$0] }
-        group.start()
-        workers.runAll()
-        for index in 0..<2 {
-            BorrowedThread.run { children[index].finish(withResult: index) }
-            #expect(children[index + 1].state == .executing && workers.count == 0)
-        }
-        BorrowedThread.run { children[2].finish(withResult: 2) }
-        #expect(order.events == ["0", "1", "2"] && group.outcome?.result == [0, 1, 2] && workers.count == 0)
     }
 
     @Test func `finishing on a thread that is not lent starts the next operation on a queue thread`() throws {
@@ -122,18 +112,6 @@ struct LentThreadTests {
         #expect(queue.counts.finished == 2 && workers.count == 1)
         workers.runAll()
         #expect(queue.counts.finished == 20_001)
-    }
-
-    @Test func `20,000 children that finish immediately do not overflow the stack`() throws {
-        let first = made("first")
-        let group = GroupOperation.map(0...20_000, width: 1, on: workers.makeQueue("lent")) { number in
-            number == 0 ? first : HandDriven("\(number)", isBrief: true, hooks: .init { $0.finish(withResult: number) })
-        }
-        group.start()
-        workers.runAll()
-        BorrowedThread.run { first.finish(withResult: 0) }
-        workers.runAll()
-        #expect(group.outcome?.result?.count == 20_001)
     }
 
     @Test func `a lent thread starts nothing in a suspended queue or beyond the width`() throws {
