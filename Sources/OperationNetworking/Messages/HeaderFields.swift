@@ -138,8 +138,10 @@ extension String {
     /// Returns whether both strings are equal without regard to the case of ASCII letters.
     package func isSameHeaderName(as other: String) -> Bool {
         guard utf8.count == other.utf8.count else { return false }
-        var (left, right) = (self, other)
-        return left.withUTF8 { left in right.withUTF8 { UnsafeRawBufferPointer(left).isSameName(as: .init($0)) } }
+        // `withUTF8` would have to copy both strings.
+        return utf8.withContiguousStorageIfAvailable { left in
+            other.utf8.withContiguousStorageIfAvailable { UnsafeRawBufferPointer($0).isSameName(as: .init(left)) }
+        }.flatMap { $0 } ?? utf8.elementsEqual(other.utf8) { $0 == $1 || $0.loweredASCII == $1.loweredASCII }
     }
 }
 

@@ -98,7 +98,10 @@ package struct ResponseHeadParser {
 }
 
 extension UnsafeRawBufferPointer {
-    fileprivate var isStatusLine: Bool { starts(with: "HTTP/".utf8) }
+    fileprivate var isStatusLine: Bool {
+        // These are the bytes of HTTP/.
+        count >= 5 && self[0] == 0x48 && self[1] == 0x54 && self[2] == 0x54 && self[3] == 0x50 && self[4] == 0x2F
+    }
 
     /// The number in the first three bytes, or `nil` if they are not a status.
     fileprivate var statusNumber: Int? {
