@@ -420,3 +420,22 @@ extension ManagedOperation {
     /// The number of stored actions that wait for the end.
     package final var endActionCount: Int { core.withLock { $0.extras?.endActions.storedCount ?? 0 } }
 }
+
+// Conditions, throttles and categories.
+extension ManagedOperation.Core {
+    /// The gate, unless the body will never run.
+    private var gate: StartGate? { machine.ending == nil ? extras?.gate : nil }
+
+    /// Whether only its dependencies keep the body from beginning, or the body will never run.
+    var isAdmitted: Bool { gate?.isOpen(epoch: node?.additions ?? 0) ?? true }
+
+    /// Whether only the categories are left, for which the operation asks after its delay.
+    var isDelayed: Bool { gate?.isDelayed(epoch: node?.additions ?? 0) ?? false }
+
+    /// Returns whether the body may begin now, and notes that it begins.
+    mutating func recordBodyBegins() -> Bool {
+        guard machine.enterBody() else { return false }
+        extras?.gate?.recordBodyBegins()
+        return true
+    }
+}

@@ -1,8 +1,8 @@
 // Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
-// A higher folder implements this class. It is not a protocol, because a reference to a class takes one word in each
-// operation. Its methods are called without holding a lock, unless they say otherwise.
+// A higher folder implements this base class. A reference to a protocol would take two words in each operation. The
+// methods are called without holding a lock, unless they say otherwise.
 
 /// The conditions, the throttle and the categories of an operation, which decide when its body may begin.
 ///
@@ -34,22 +34,4 @@ class StartGate {
 
     /// Returns the operations for which the operation waits here, each time a list of which one must end.
     func needs(of operation: ManagedOperation, atMost most: Int) -> [[ManagedOperation]] { [] }
-}
-
-extension ManagedOperation.Core {
-    /// The gate, unless the body will never run.
-    private var gate: StartGate? { machine.ending == nil ? extras?.gate : nil }
-
-    /// Whether only its dependencies keep the body from beginning, or the body will never run.
-    var isAdmitted: Bool { gate?.isOpen(epoch: node?.additions ?? 0) ?? true }
-
-    /// Whether only the categories are left, for which the operation asks after its delay.
-    var isDelayed: Bool { gate?.isDelayed(epoch: node?.additions ?? 0) ?? false }
-
-    /// Returns whether the body may begin now, and notes that it begins.
-    mutating func recordBodyBegins() -> Bool {
-        guard machine.enterBody() else { return false }
-        extras?.gate?.recordBodyBegins()
-        return true
-    }
 }

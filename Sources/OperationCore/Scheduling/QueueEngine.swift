@@ -444,7 +444,7 @@ extension QueueEngine {
         if state.isClosed { return .closed(queue: name) }
         if hasReservation { return nil }
         let (sum, overflow) = (state.machine.live + state.reserved + state.gathered).addingReportingOverflow(count)
-        return overflow || sum > state.capacity
-            ? .full(queue: name, capacity: state.capacity, more: count) : nil
+        if !overflow, sum <= state.capacity { return nil }
+        return .full(queue: name, capacity: state.capacity, more: count)
     }
 }
