@@ -124,13 +124,13 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
 final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupSource {
     typealias Make = @Sendable (Feed.Element) -> TypedOperation<Value, Failure>
 
-    /// The element of a child, and then the child's result.
+    /// The element of a child that has not ended, or the result of a child that has ended.
     private enum Entry {
         case element(Feed.Element)
         case ended(Value?)
     }
 
-    // Sendable: only `next` and `release` use the rest, and the group never calls them at the same time.
+    // Sendable: only `next` and `release` use this property, and the group never calls them at the same time.
     private nonisolated(unsafe) var rest: (feed: Feed, make: Make)?
     private let lock = Locked(())
     // Sendable: the entries are used only under the lock. The lock does not contain them, because it would then be
@@ -142,7 +142,12 @@ final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupS
     func next() -> GroupPull {
         guard let make = rest?.make else { return .noMore }
         // The iterator may be user code, so the lock is not held.
-        guard let element = rest?.feed.next() else { return rest?.feed.isOver == false ? .notNow : .noMore }
+        guard let element = rest?.feed.next() else {
+            if rest?.feed.isOver == false { return .notNow }
+            // The iterator may hold all elements.
+            release()
+            return .noMore
+        }
         let tag = lock.withLock { _ in
             entries.append(.element(element))
             return Int32(truncatingIfNeeded: entries.count - 1)
@@ -154,7 +159,7 @@ final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupS
         var entry = Entry.ended((child as? TypedOperation<Value, Failure>)?.outcomeInGroup?.result)
         lock.withLock { _ in swap(&entry, &entries[Int(tag)]) }
         // The element may be an object of the user, so it is released without holding the lock.
-        withExtendedLifetime(entry) {}
+        extendLifetime(entry)
     }
 
     func describe(tag: Int32) -> String? {
@@ -163,7 +168,7 @@ final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupS
         return "element \(tag)" + (ElementName(element).text.map { " (\($0))" } ?? "")
     }
 
-    func release() { rest = nil }
+    func release() { extendLifetime(exchange(&rest, with: nil)) }
 
     func takeResults() -> [Value] {
         lock.withLock { _ in exchange(&entries, with: []) }.compactMap { entry in
@@ -384,7 +389,8 @@ struct ElementName {
 
 /// A source that makes the children of a group when there is room for them.
 ///
-/// The methods are called without holding a lock, and `next` is never called by two threads at once.
+/// The methods are called without holding a lock. Each call of `next` and the call of `release` follow the end of the
+/// previous call of `next`.
 protocol GroupSource: Sendable {
     func next() -> GroupPull
 

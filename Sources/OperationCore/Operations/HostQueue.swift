@@ -3,8 +3,8 @@
 
 import Dispatch
 
-// A higher folder implements these base classes. References to protocols would take two words in each operation. The
-// methods are called without holding a lock, unless they say otherwise.
+// Classes in a higher folder inherit from these classes. References to protocols would take two words in each
+// operation. The methods are called without holding a lock, unless they say otherwise.
 
 /// The queue of this package that holds an operation.
 package class HostQueue: @unchecked Sendable {

@@ -3,8 +3,8 @@
 
 import Dispatch
 
-// A higher folder implements this base class. A reference to a protocol would take two words in each operation. The
-// methods are called without holding a lock, unless they say otherwise.
+// A class in a higher folder inherits from this class. A reference to a protocol would take two words in each
+// operation. The methods are called without holding a lock, unless they say otherwise.
 
 /// The children of a group, as an operation sees them: those beside it, or those in it if it is a group.
 package class ParentGroup: @unchecked Sendable {

@@ -1,8 +1,8 @@
 // Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
-// A higher folder implements this base class. A reference to a protocol would take two words in each operation. The
-// methods are called without holding a lock, unless they say otherwise.
+// A class in a higher folder inherits from this class. A reference to a protocol would take two words in each
+// operation. The methods are called without holding a lock, unless they say otherwise.
 
 /// The conditions, the throttle and the categories of an operation, which decide when its body may begin.
 ///

@@ -55,7 +55,7 @@ public struct AuthenticationOptions: Sendable {
     ///
     /// - A request failed with an error that ``RetryRule/standard`` matches, or because the network was unavailable.
     /// - The refresh was canceled.
-    /// - A queue did not accept an operation of the refresh.
+    /// - A queue or a group did not accept an operation of the refresh.
     /// - The refresh needed the credential of another authenticator, whose refresh failed temporarily.
     ///
     /// After a refresh times out, the authenticator does not call the closure, and assumes that a later refresh can
@@ -105,7 +105,8 @@ public struct AuthenticationOptions: Sendable {
     /// That is the case for a canceled refresh, a full queue, a missing network or a failure of the server.
     private static func isPassing(_ error: any Error) -> Bool {
         switch error {
-        case is CancellationError, is OperationSetupError: return true
+        case is CancellationError: return true
+        case let error as OperationSetupError: return error.code != .cycle && error.code != .cannotWait
         case let failure as any AnyOperationFailure:
             return failure.underlyingError.map(isPassing) ?? true
         default: break

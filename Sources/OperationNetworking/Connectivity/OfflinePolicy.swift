@@ -59,9 +59,9 @@ public struct OfflinePolicy: Sendable {
     /// The rules that identify the failures after which an operation waits for the network.
     ///
     /// The operation waits only if the network is unavailable when the failure occurs. If the array is empty, the
-    /// operation does not wait after a failure. By default, the rules match the errors that an unavailable network can
-    /// cause. The policy ignores ``RetryRule/limited(to:)`` and ``RetryRule/throttling()``, because ``mostWaits``
-    /// limits the number of waits.
+    /// operation does not wait after a failure. By default, the rules match the codes `notConnected`, `cannotFindHost`,
+    /// `cannotConnect`, `timedOut`, `connectionLost` and `truncatedBody`. The policy ignores
+    /// ``RetryRule/limited(to:)`` and ``RetryRule/throttling()``, because ``mostWaits`` limits the number of waits.
     public var rules = RetryRule.offline
     /// The HTTP methods of the requests that an operation can safely send again after a failure.
     ///

@@ -64,7 +64,7 @@ package struct ExchangeMachine<Source: ExchangeSource, Next: Sendable, Copy: Sen
     }
 
     var state = State.waiting
-    /// The number of the present step, or -1 after the end, which is the number of no step.
+    /// The number of the present step, or -1 after the end.
     var step = 0
     var isSuspended = true { didSet { changes += 1 } }
     var holdReasons: ExchangeHoldReasons = [] { didSet { changes += 1 } }

@@ -36,7 +36,8 @@ public struct RetryRule: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - code: The error code that the rule matches.
-    ///   - reason: A sentence that explains why another attempt may succeed.
+    ///   - reason: A sentence that explains why another attempt may succeed. In an ``OfflinePolicy``, the sentence
+    ///     explains how an unavailable network causes the error.
     public static func failure(_ code: NetworkError.Code, because reason: String) -> RetryRule {
         RetryRule(code: code, reason: reason)
     }

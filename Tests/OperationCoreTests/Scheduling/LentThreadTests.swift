@@ -100,6 +100,20 @@ struct LentThreadTests {
         }
     }
 
+    @Test func `a child that a body adds starts on a queue thread`() throws {
+        let child = made("child"), group = GroupOperation(policy: .failFast, on: workers.makeQueue("lent"))
+        let first = made("first")
+        try group.add(first)
+        group.start()
+        workers.runAll()
+        let body = ClosureOperation { try? group.add(child) }
+        BorrowedThread.run { body.start() }
+        #expect(child.state == .notStarted && workers.count == 1)
+        workers.runAll()
+        for operation in [first, child] { operation.finish(withResult: 0) }
+        #expect(group.isFinished && !group.isCancelled)
+    }
+
     @Test func `20,000 operations that finish immediately do not overflow the stack`() throws {
         let first = made("first")
         let queue = workers.makeQueue("row", width: 1)

@@ -56,41 +56,25 @@ struct ConditionTests {
                 == "The operation was canceled because its condition \"network\" failed: there is none.")
     }
 
-    @Test(arguments: StartingWay.allCases)
-    func `canceling an operation while its condition is evaluated ends it immediately`(way: StartingWay) async throws {
-        let asked = Gate(), stopped = Gate()
-        let operation = ClosureOperation<Void, Never> { events.record("body") }
-        operation.addCondition("endless") { _ in
-            asked.open()
-            await stopped.openedByCancellation()
-            return .satisfied
-        }
-        let starter = Starter(way)
-        try starter.start(operation)
-        await asked.passage()
-        operation.cancel()
-        await operation.end()
-        await stopped.passage()
-        #expect(operation.cancellationCause == .requested && events.events == [])
-    }
-
-    @Test(
-        "A result set during the evaluation ends the operation without waiting for the condition",
-        arguments: StartingWay.allCases)
-    func earlyResult(way: StartingWay) async throws {
-        let asked = Gate(), never = Gate()
+    @Test(arguments: StartingWay.allCases, [false, true])
+    func `an outcome that is set while a condition is evaluated ends the operation immediately`(
+        way: StartingWay, isCancelled: Bool
+    ) async throws {
+        let asked = Gate(), stopped = Gate(), never = Gate()
         let operation = HandDriven()
         operation.addCondition("endless") { _ in
             asked.open()
-            await never.passage()
+            if isCancelled { await stopped.openedByCancellation() } else { await never.passage() }
             return .satisfied
         }
         let starter = Starter(way)
         try starter.start(operation)
         await asked.passage()
-        operation.finish(withResult: 7)
+        if isCancelled { operation.cancel() } else { operation.finish(withResult: 7) }
         await operation.end()
-        #expect(operation.outcome?.word == "success 7" && operation.calls.events == [])
+        if isCancelled { await stopped.passage() }
+        #expect(isCancelled ? operation.cancellationCause == .requested : operation.outcome?.result == 7)
+        #expect(!operation.calls.events.contains("main"))
         never.open()
     }
 

@@ -186,8 +186,10 @@ public enum BodyPortion: Sendable, Hashable {
 public struct BodyWaker: Sendable {
     private let action: @Sendable () -> Void
 
-    /// Creates a waker that calls a closure on the thread that calls ``wake()``.
-    package init(_ action: @escaping @Sendable () -> Void) {
+    /// Creates a waker that calls a closure, for custom sessions and tests.
+    ///
+    /// - Parameter action: The closure that ``wake()`` calls, on the thread that calls ``wake()``.
+    public init(_ action: @escaping @Sendable () -> Void) {
         self.action = action
     }
 

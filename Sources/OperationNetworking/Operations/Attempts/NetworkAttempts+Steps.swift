@@ -282,6 +282,7 @@ extension NetworkAttempts {
         task?.cancel()
         attempt.receiver?.detach()
         policies?.forEach { $0.forget() }
+        extendLifetime((left.owner, left.handlers, changes))
         guard let observation else { return }
         let (error, cause) = outcome()
         observation.record(.ended(error, cause, received: received), 0, by: operation)

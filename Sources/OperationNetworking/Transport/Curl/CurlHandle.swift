@@ -159,7 +159,7 @@
             setAgain(.streamWeight, request.options.priority.streamWeight, usual: TransferPriority.normal.streamWeight)
         }
 
-        /// Sets the time that libcurl may take for a connection after it got the request, or no limit for `nil`.
+        /// Sets the time that libcurl may take for a connection after it got the request, or `.max` for no limit.
         func limitConnect(milliseconds: Int64) {
             // libcurl cannot count higher.
             let limit = min(milliseconds, Self.longestConnect)
