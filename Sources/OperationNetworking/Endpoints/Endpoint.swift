@@ -408,7 +408,9 @@ extension NetworkBase {
         ///   - query: The query parameters, encoded as described in ``Endpoint/query``. The default is an empty
         ///     dictionary.
         public static func decodedImage(_ path: String, _ query: [String: (any Sendable)?] = [:]) -> Self {
-            image(path, query) { try $0.decoded() }
+            Endpoint("GET", path, query: query, headers: ["Accept": "image/*"]) { data, _, _ in
+                try ImageData(data).decoded()
+            }
         }
     }
 #endif
