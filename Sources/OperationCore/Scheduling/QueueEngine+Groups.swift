@@ -35,10 +35,8 @@ extension QueueEngine {
             }
         }
         if claimed.count < children.count { releaseReservations(children.count - claimed.count) }
-        // The end of a child often makes the group add the next one. In a body, the caller may hold a lock that the
-        // policies of the next child need.
-        let notes = ThreadNotes.current
-        enterClaimed(claimed, isBorrowed: notes.isBorrowed && notes.bodies.isEmpty)
+        // The end of a child often makes the group add the next one.
+        enterClaimed(claimed, isBorrowed: ThreadNotes.current.mayBegin)
         return true
     }
 

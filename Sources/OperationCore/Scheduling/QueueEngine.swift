@@ -81,7 +81,7 @@ package final class QueueEngine: HostQueue, @unchecked Sendable {
             return
         }
         apply { state, after in
-            after.isBorrowed = notes.isBorrowed
+            after.isBorrowed = notes.mayBegin
             // The entry's work and stage may be in the list of a thread.
             if case .none = state.machine.entries[Int(slot)].work { reclaimAssigned(&state, &after) }
             end(slot, ending, &state, &after)

@@ -29,6 +29,10 @@ final class ThreadNotes {
     ///
     /// See ``BorrowedThread``.
     @exclusivity(unchecked) var isBorrowed = false
+    /// Whether a queue may begin operations on the thread now.
+    ///
+    /// In a body, the caller may hold a lock that the policies of the next operation need.
+    var mayBegin: Bool { isBorrowed && bodies.isEmpty }
     /// The pool that owns the thread, if any.
     @exclusivity(unchecked) var threadOwner: (any ThreadOwner)?
     /// The number of nested children of groups that run on the thread.
