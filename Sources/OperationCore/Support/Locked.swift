@@ -35,11 +35,7 @@ package struct Locked<Value>: ~Copyable, Sendable {
         _ body: (inout Value) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         #if os(Linux) || os(Android)
-            let result = try mutex.withLockIfAvailable {
-                (box: inout Unchecked<Value>) throws(Failure) -> Unchecked<Result> in
-                try run(body, on: &box)
-            }
-            if let result { return result.value }
+            if let result = try runIfAvailable(body) { return result }
             return try waitAndRun(body)
         #else
             return try mutex.withLock { (box: inout Unchecked<Value>) throws(Failure) -> Unchecked<Result> in
@@ -54,6 +50,20 @@ package struct Locked<Value>: ~Copyable, Sendable {
     package borrowing func release<Left>(_ body: (inout Value) -> Left) { extendLifetime(withLock(body)) }
 
     #if os(Linux) || os(Android)
+        /// Runs `body`, or returns `nil` if another thread holds the lock.
+        @inlinable @inline(__always)
+        borrowing func runIfAvailable<Result, Failure: Error>(
+            _ body: (inout Value) throws(Failure) -> Result
+        ) throws(Failure) -> Result? {
+            // If the closure returned the result, the compiled code would copy and release it through the description
+            // of its type, which takes longer than the lock.
+            var result: Result?
+            _ = try mutex.withLockIfAvailable { (box: inout Unchecked<Value>) throws(Failure) in
+                result = try run(body, on: &box).value
+            }
+            return result
+        }
+
         /// Runs `body` after another thread has released the lock.
         ///
         /// See ``LockWait``.
@@ -64,11 +74,7 @@ package struct Locked<Value>: ~Copyable, Sendable {
             var wait = LockWait()
             while !wait.mustBlock {
                 wait.letOthersRun()
-                let result = try mutex.withLockIfAvailable {
-                    (box: inout Unchecked<Value>) throws(Failure) -> Unchecked<Result> in
-                    try run(body, on: &box)
-                }
-                if let result { return result.value }
+                if let result = try runIfAvailable(body) { return result }
             }
             // The system may hand the lock over to this thread, so the body must run now. If the thread released the
             // lock first, threads could hand it over to each other without making progress.

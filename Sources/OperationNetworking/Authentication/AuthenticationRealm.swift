@@ -234,7 +234,7 @@ extension AuthenticationRealm {
 extension AuthenticationRealm {
     func run(_ operation: any AnyNetworkOperation, changing change: @escaping PostponedOperations.Change) -> Bool {
         guard let waiter = takeOut(operation), let owner = waiter.operation else { return false }
-        (owner.networkAttempts.policies?.credential as? CredentialAgent)?.skipCredential(self)
+        (owner.networkAttempts.policies?[.credential] as? CredentialAgent)?.skipCredential(self)
         owner.networkAttempts.change(with: change)
         waiter.end(nil)
         return true

@@ -159,7 +159,7 @@ final class CredentialAgent: AttemptPolicy, @unchecked Sendable {
                 answer(decision ?? AttemptPolicyDecision(.fail, note: "\(error)", error: error))
             }
             // If the network is unavailable, the operation can wait for it.
-            guard let owner, let offline = owner.networkAttempts.policies?.offline else {
+            guard let owner, let offline = owner.networkAttempts.policies?[.offline] else {
                 return end(nil)
             }
             var changed = report
@@ -234,7 +234,7 @@ extension AnyNetworkOperation {
     /// property before the operation starts. If neither you nor the operation's ``NetworkBase`` sets this property, the
     /// operation uses the realms of its group.
     public var realms: [AuthenticationRealm] {
-        get { (networkAttempts.policies?.credential as? CredentialAgent)?.realms ?? [] }
+        get { (networkAttempts.policies?[.credential] as? CredentialAgent)?.realms ?? [] }
         set {
             guard maySet("list of realms") else { return }
             networkAttempts.set(newValue.isEmpty ? nil : CredentialAgent(newValue), bySetting: .realms)
@@ -249,7 +249,7 @@ extension AnyNetworkOperation {
 
 extension NetworkAttempts {
     func set(_ agent: CredentialAgent?, bySetting setting: ExplicitPolicies = []) {
-        changePolicies(bySetting: setting) { exchange(&$0.credential, with: agent) }
+        changePolicies(bySetting: setting) { exchange(&$0[.credential], with: agent) }
     }
 }
 

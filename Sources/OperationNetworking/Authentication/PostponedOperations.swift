@@ -174,10 +174,10 @@ extension AnyNetworkOperation {
     /// The default is `nil`, which disables pauses after failed attempts. Set this property before the operation
     /// starts.
     public var postponed: PostponedOperations? {
-        get { (networkAttempts.policies?.manual as? ManualAgent)?.list }
+        get { (networkAttempts.policies?[.manual] as? ManualAgent)?.list }
         set {
             guard maySet("list of paused operations") else { return }
-            networkAttempts.changePolicies { exchange(&$0.manual, with: newValue.map(ManualAgent.init)) }
+            networkAttempts.changePolicies { exchange(&$0[.manual], with: newValue.map(ManualAgent.init)) }
         }
     }
 }

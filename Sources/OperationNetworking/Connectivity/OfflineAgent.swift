@@ -105,7 +105,7 @@ final class OfflineAgent: AttemptPolicy, @unchecked Sendable {
         guard let left else { return .offlineTooOften }
         let (waiting, order) = (policy.waiting, NotificationOrder())
         // A failure caused by a missing network says nothing about the credential.
-        let endOutage = (owner.networkAttempts.policies?.credential as? CredentialAgent)?.outage()
+        let endOutage = (owner.networkAttempts.policies?[.credential] as? CredentialAgent)?.outage()
         // The gate keeps this object alive until the wait ends or the operation leaves the gate.
         let ticket = waiting.enter(atMost: left) { [self, weak owner] end, duration in
             // A suspended operation does not run out of time. When it resumes, it checks the network and waits again if
@@ -141,7 +141,7 @@ final class OfflineAgent: AttemptPolicy, @unchecked Sendable {
 extension NetworkAttempts {
     func set(_ policy: OfflinePolicy?, bySetting setting: ExplicitPolicies = []) {
         let agent = policy.map(OfflineAgent.init)
-        changePolicies(bySetting: setting) { exchange(&$0.offline, with: agent) }
+        changePolicies(bySetting: setting) { exchange(&$0[.offline], with: agent) }
     }
 }
 

@@ -163,7 +163,7 @@ extension AnyNetworkOperation {
     /// operation starts. If neither you nor the operation's ``NetworkBase`` sets this property, the operation uses the
     /// policy of its group.
     public var offline: OfflinePolicy? {
-        get { (networkAttempts.policies?.offline as? OfflineAgent)?.policy }
+        get { (networkAttempts.policies?[.offline] as? OfflineAgent)?.policy }
         set {
             guard maySet("offline policy") else { return }
             networkAttempts.set(newValue, bySetting: .offline)

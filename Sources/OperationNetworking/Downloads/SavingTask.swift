@@ -264,10 +264,10 @@ package final class DownloadReceiver: NetworkReceiver {
 }
 
 /// A collector whose result is the URL of the file that was saved during the transfer.
-final class SavedFileCollector: ResponseCollector<URL>, TemporaryFileHolder, @unchecked Sendable {
+final class SavedFileCollector: ResponseCollector<URL>, @unchecked Sendable {
     // Sendable: as its superclass.
 
-    let temporaryFile: TemporaryFile?
+    private let file: TemporaryFile?
     private let url: URL?
     /// The first bytes of a response that is not the file.
     private var answer = Data()
@@ -275,19 +275,21 @@ final class SavedFileCollector: ResponseCollector<URL>, TemporaryFileHolder, @un
     /// Creates a collector for a file that remains.
     init(_ url: URL?) {
         self.url = url
-        temporaryFile = nil
+        file = nil
         super.init()
     }
 
     /// Creates a collector for a file that is removed with this object, unless it is handed over.
     init(_ file: TemporaryFile) {
         url = file.url
-        temporaryFile = file
+        self.file = file
         super.init()
     }
 
     /// The value is `false` because the file may have been complete before the transfer.
     override var mayBeEmpty: Bool { false }
+
+    override var temporaryFile: TemporaryFile? { file }
 
     override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) {
         answer.append(contentsOf: bytes.prefix(max(ErrorBodyCollector.readLimit - answer.count, 0)))

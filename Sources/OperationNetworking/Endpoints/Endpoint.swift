@@ -209,7 +209,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     /// Creates the request of an operation, and keeps the credentials of its realms from other origins.
     func request(at base: NetworkBase, for attempts: NetworkAttempts) throws -> NetworkRequest {
         if let place = values.place, place.allowsOtherOrigin {
-            attempts.policies?.credential?.keepCredentials(at: RequestOrigin(of: base.url))
+            attempts.policies?[.credential]?.keepCredentials(at: RequestOrigin(of: base.url))
         }
         return try request(at: base)
     }

@@ -93,7 +93,7 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
     open override func makeRequest() throws -> NetworkRequest {
         let base = base
         // A subclass may have a hook that sends the request to another origin.
-        if !hasNoOverrides { networkAttempts.policies?.credential?.keepCredentials(at: RequestOrigin(of: base.url)) }
+        if !hasNoOverrides { networkAttempts.policies?[.credential]?.keepCredentials(at: RequestOrigin(of: base.url)) }
         return try endpoint.request(at: base, for: networkAttempts)
     }
 

@@ -22,7 +22,7 @@ extension NetworkOperation: AttemptOwner {
         try checkEvaluation()
         var request = try makeRequest()
         if let service {
-            networkAttempts.policies?.credential?.keepCredentials(at: service.origin)
+            networkAttempts.policies?[.credential]?.keepCredentials(at: service.origin)
             request = try service.completed(request)
         }
         if let options { request = try request.with(options) }
@@ -150,7 +150,7 @@ extension NetworkOperation: AttemptOwner {
             try Self.check { try rule(taken, response) }
         }
         let result = try evaluate(result: taken, head: answer.head)
-        guard let file = (collector as? any TemporaryFileHolder)?.temporaryFile else {
+        guard let file = collector.temporaryFile else {
             return Work { [self] in finish(withResult: result) }
         }
         return Work { [self] in

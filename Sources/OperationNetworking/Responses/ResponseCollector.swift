@@ -30,6 +30,9 @@ open class ResponseCollector<TaskResult>: AnyResponseCollector, @unchecked Senda
 
     package func prefix(_ count: Int) -> Data? { nil }
 
+    /// The temporary file that is the result of the collector, if there is one.
+    var temporaryFile: TemporaryFile? { nil }
+
     /// Receives the next bytes of the response body.
     ///
     /// The session calls this method on one of its threads, so the method must not block. To process the bytes later,
@@ -123,11 +126,10 @@ struct ReadLimitReached: Error {}
 /// ``NetworkDownloadOperation``, a `Download` writes the file.
 ///
 /// The file is written on the collector's own queue. The transfer is held while more than 1 MiB waits to be written.
-package final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFileHolder, @unchecked Sendable {
+package final class TemporaryFileCollector: ResponseCollector<URL>, @unchecked Sendable {
     // Sendable: as its superclass; what the queue shares with the session's thread is behind a lock.
 
-    let temporaryFile: TemporaryFile?
-    private let url: URL
+    private let made: TemporaryFile
     private let file: OpenFile
     private let queue = DispatchQueue(label: "OperationKit.TemporaryFileCollector", autoreleaseFrequency: .workItem)
     private let state = Locked((window: FlowWindow(bound: 1 << 20), failure: NetworkError?.none))
@@ -146,9 +148,11 @@ package final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFil
     }
 
     private init(_ made: TemporaryFile, _ file: OpenFile) {
-        (temporaryFile, url, self.file) = (made, made.url, file)
+        (self.made, self.file) = (made, file)
         super.init()
     }
+
+    override var temporaryFile: TemporaryFile? { made }
 
     package override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws {
         let data = Data(bytes)
@@ -186,13 +190,13 @@ package final class TemporaryFileCollector: ResponseCollector<URL>, TemporaryFil
     }
 
     package override func finish() throws -> URL {
-        if isFinished { return url }
+        if isFinished { return made.url }
         isFinished = true
         try queue.sync {
             if let failure = state.withLock({ $0.failure }) { throw failure }
             if case .failure(let error) = FileSystem().close(file) { throw Self.unwritable(error.number) }
         }
-        return url
+        return made.url
     }
 }
 
@@ -236,9 +240,4 @@ final class TemporaryFile: Sendable {
     func remove() {
         if isOurs.withLock({ exchange(&$0, with: false) }) { unlink(url.path) }
     }
-}
-
-/// A collector whose result is a temporary file.
-protocol TemporaryFileHolder: AnyResponseCollector {
-    var temporaryFile: TemporaryFile? { get }
 }

@@ -133,7 +133,7 @@ extension AnyNetworkOperation {
     /// The default is `nil`, which disables retries. Set this property before the operation starts. If neither you nor
     /// the operation's ``NetworkBase`` sets this property, the operation uses the settings of its group.
     public var retry: Retry? {
-        get { (networkAttempts.policies?.retry as? RetryAgent)?.retry }
+        get { (networkAttempts.policies?[.retry] as? RetryAgent)?.retry }
         set {
             guard maySet("retry policy") else { return }
             networkAttempts.set(newValue, bySetting: .retry)
@@ -167,7 +167,7 @@ extension NetworkAttempts {
     func set(_ retry: Retry?, bySetting setting: ExplicitPolicies = []) {
         let (agent, pause) = (retry.map(RetryAgent.init), retry?.originPauses.map(PauseGate.init))
         changePolicies(bySetting: setting) { policies in
-            (exchange(&policies.retry, with: agent), exchange(&policies.pause, with: pause))
+            (exchange(&policies[.retry], with: agent), exchange(&policies[.pause], with: pause))
         }
     }
 }

@@ -19,7 +19,7 @@ struct LateRejectionTests {
         retry.attemptTimeout = .seconds(5)
         retry.throttledBackoff = .constant(.seconds(1), jitter: .none)
         operation.retry = retry
-        operation.networkAttempts.changePolicies { $0.manual = slow }
+        operation.networkAttempts.changePolicies { $0[.manual] = slow }
         operation.start()
         await until { server.answerable == [1] }
         // The headers of the first attempt are being processed when the attempt times out and the next ones begin.

@@ -286,7 +286,7 @@ struct RateLimitTests {
         }
         let gate = RefusesFirst(), first = base.get("first", as: Data.self)
         first.clock = clock
-        first.networkAttempts.changePolicies { $0.manual = gate }
+        first.networkAttempts.changePolicies { $0[.manual] = gate }
         first.start()
         await until { open.withLock(\.count) == 1 }
         let others = await waiting(["a", "b"], base, limit)

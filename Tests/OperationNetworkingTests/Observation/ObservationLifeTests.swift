@@ -174,7 +174,7 @@ struct LogEntryTests {
         bench.server.route("GET", "/") { $0.number < 1 ? .status(503) : .text("Hello") }
         let written = NetworkLog { severity, event, text in entries.record((severity, event.operationID, text)) }
         let operation = bench.text()
-        operation.networkAttempts.changePolicies { $0.manual = Again(most: 2) }
+        operation.networkAttempts.changePolicies { $0[.manual] = Again(most: 2) }
         operation.addNetworkObserver(written)
         operation.addNetworkObserver(written)
         operation.addNetworkObserver(log)

@@ -36,7 +36,7 @@ struct ObservedAnswersTests {
             return .status(416, ["Content-Range": "bytes */1000"])
         }
         let operation = download(bench, folder, log)
-        operation.networkAttempts.changePolicies { $0.manual = Again(most: 2) }
+        operation.networkAttempts.changePolicies { $0[.manual] = Again(most: 2) }
         #expect(try await operation.run() == 1_000)
         await log.checkEnd()
         let second = log.events.events.filter { $0.attempt == 2 && $0.hop > 0 }

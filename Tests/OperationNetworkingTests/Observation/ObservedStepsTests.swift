@@ -148,7 +148,7 @@ struct ObservedStepsTests {
             let operation = Keeping(bench, ReleaseObserver { itself.value?.cancel() })
             itself.value = operation
             operation.callbackQueue = bench.callbacks
-            operation.networkAttempts.changePolicies { $0.manual = Again(most: 2) }
+            operation.networkAttempts.changePolicies { $0[.manual] = Again(most: 2) }
             if isObserved { operation.addNetworkObserver(Watcher { log.record($0.kind) }) }
             operation.observe { _ in ended.open() }
             operation.start()
@@ -197,7 +197,7 @@ struct ObservedStepsTests {
     @Test func `a rejected response with a long body still reports its headers`() async throws {
         let bench = try OperationBench { _ in .repeating([7], count: 100_000) }, log = EventLog()
         let operation = bench.text()
-        operation.networkAttempts.changePolicies { $0.manual = RefusingFirst() }
+        operation.networkAttempts.changePolicies { $0[.manual] = RefusingFirst() }
         operation.addNetworkObserver(log)
         #expect(try await operation.run().count == 100_000)
         await log.checkEnd()

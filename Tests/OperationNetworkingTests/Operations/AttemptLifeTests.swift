@@ -83,7 +83,7 @@ struct AttemptLifeTests {
             let operation = bench.watched(
                 NetworkDataOperation(url: bench.server.url("/"), urlSession: session) { data, _ in data.count })
             census.track(operation.networkAttempts)
-            operation.networkAttempts.changePolicies { $0.manual = Again(most: 3) }
+            operation.networkAttempts.changePolicies { $0[.manual] = Again(most: 3) }
             #expect(try await operation.run() == 5)
             await operation.ended()
             // The task of the last attempt is still available.
@@ -128,7 +128,7 @@ struct AttemptLifeTests {
             itself.value = operation
             operation.callbackQueue = bench.callbacks
             operation.clock = clock
-            operation.networkAttempts.changePolicies { $0.manual = Again(most: 2, pause: .seconds(1)) }
+            operation.networkAttempts.changePolicies { $0[.manual] = Again(most: 2, pause: .seconds(1)) }
             operation.observe { _ in ended.open() }
             operation.start()
         }

@@ -114,7 +114,7 @@ struct OperationCancellationTests {
             operation.clock = clock
             log.watch(operation)
             let policy = Telling(Again(most: 5, pause: .seconds(60)))
-            operation.networkAttempts.changePolicies { $0.manual = policy }
+            operation.networkAttempts.changePolicies { $0[.manual] = policy }
             operation.start()
             await policy.wasAsked.passage()
             operation.cancel()

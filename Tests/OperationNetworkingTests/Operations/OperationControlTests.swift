@@ -109,7 +109,7 @@ struct OperationControlTests {
         let clock = ManualClock()
         let operation = bench.text()
         operation.clock = clock
-        operation.networkAttempts.changePolicies { $0.manual = Again(most: 2, pause: .seconds(10)) }
+        operation.networkAttempts.changePolicies { $0[.manual] = Again(most: 2, pause: .seconds(10)) }
         let decided = Gate()
         operation.addNetworkObserver(Watcher { if $0.kind == .attemptEnded { decided.open() } })
         operation.start()
@@ -401,7 +401,7 @@ struct OperationControlTests {
         }
         let told = EventRecorder<Int64>()
         let operation = bench.text()
-        operation.networkAttempts.changePolicies { $0.manual = Again(most: 2) }
+        operation.networkAttempts.changePolicies { $0[.manual] = Again(most: 2) }
         operation.downloadProgressHandler = { told.record($0.completedBytes) }
         #expect(try await operation.run().count == 800_000)
         await bench.settled()

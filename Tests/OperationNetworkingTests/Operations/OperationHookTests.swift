@@ -356,11 +356,11 @@ struct OperationHookTests {
                 return "\(tokens)"
             }
         }
-        operation.networkAttempts.changePolicies { $0.manual = Again(most: 3) }
+        operation.networkAttempts.changePolicies { $0[.manual] = Again(most: 3) }
         #expect(try await operation.run() == "Bearer 3")
         #expect(operation.attemptCount == 3)
         let hopeless = bench.text("/nowhere")
-        hopeless.networkAttempts.changePolicies { $0.manual = Again(most: 3) }
+        hopeless.networkAttempts.changePolicies { $0[.manual] = Again(most: 3) }
         #expect(await failure(of: hopeless)?.status == 404)
         #expect(hopeless.attemptCount == 3)
     }
@@ -375,7 +375,7 @@ struct OperationHookTests {
             }
         }
         let operation = Noted(url: bench.server.url("/"), urlSession: FailingSession()) { _, _ in "" }
-        operation.networkAttempts.changePolicies { $0.manual = Again(most: 3) }
+        operation.networkAttempts.changePolicies { $0[.manual] = Again(most: 3) }
         _ = await failure(of: operation)
         #expect(operation.isOnSession.events == [false, false, false])
     }
@@ -392,7 +392,7 @@ struct OperationHookTests {
             }
         }
         let operation = NoTask(url: bench.server.url("/"), urlSession: bench.session) { _, _ in "" }
-        operation.networkAttempts.changePolicies { $0.manual = Again(most: 20_000) }
+        operation.networkAttempts.changePolicies { $0[.manual] = Again(most: 20_000) }
         #expect(await failure(of: operation)?.code == .connectionLost)
         #expect(operation.attemptCount == 20_000)
     }

@@ -39,7 +39,7 @@ struct TemporaryDownloadTests {
             return number == 1 ? answer.cut(at: 400_000) : number == 2 ? answer.cut(at: 200_000) : answer
         }
         let operation = operation()
-        operation.networkAttempts.changePolicies { $0.manual = Again(most: 5) }
+        operation.networkAttempts.changePolicies { $0[.manual] = Again(most: 5) }
         let counts = EventRecorder<Int64>()
         operation.downloadProgressHandler = { counts.record($0.completedBytes) }
         #expect(try await operation.run())
@@ -63,7 +63,7 @@ struct TemporaryDownloadTests {
                 ? second.answer(to: request) : first.answer(to: request).cut(at: 400_000)
         }
         let operation = operation()
-        operation.networkAttempts.changePolicies { $0.manual = Again(most: 2) }
+        operation.networkAttempts.changePolicies { $0[.manual] = Again(most: 2) }
         #expect(try await operation.run())
         #expect(operation.downloadedFile?.resumedBytes == 0)
     }
@@ -127,7 +127,7 @@ struct TemporaryDownloadTests {
             "\(response.statusCode) \(try String(contentsOf: file, encoding: .utf8))"
         }
         operation.responseRules.statuses = .success(or: 404)
-        operation.networkAttempts.changePolicies { $0.manual = Again(most: 2) }
+        operation.networkAttempts.changePolicies { $0[.manual] = Again(most: 2) }
         #expect(try await operation.run() == "404 gone")
         #expect(bench.server.requests.last?["Range"] != nil)
         #expect(operation.downloadedFile?.resumedBytes == 0)
@@ -178,7 +178,7 @@ struct TemporaryDownloadTests {
                 .send(Array(bytes[(start + 200_000)...])))
         }
         let operation = DownloadTo(folder.url, bench, "/file") { _, response in response.expectedContentLength }
-        operation.networkAttempts.changePolicies { $0.manual = Again(most: 2) }
+        operation.networkAttempts.changePolicies { $0[.manual] = Again(most: 2) }
         operation.downloadProgressHandler = { [weak operation] _ in
             if let operation, operation.attemptCount == 2, operation.response != nil { gate.open() }
         }

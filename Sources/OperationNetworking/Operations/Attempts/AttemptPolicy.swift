@@ -116,51 +116,48 @@ package class AttemptPolicy: @unchecked Sendable {
 
 /// The policies of one operation.
 ///
-/// The policies are asked in the order of these properties, before a request is sent and after an attempt failed. After
-/// a failure, the first policy that returns a decision determines how to continue.
+/// The policies are asked in the order of their kinds, before a request is sent and after an attempt failed. After a
+/// failure, the first policy that returns a decision determines how to continue.
 package struct AttemptPolicies: Sendable {
-    /// Pauses the operation because the user wants it, and is asked first.
-    package var manual: AttemptPolicy?
-    /// Waits for the network.
-    var offline: AttemptPolicy?
-    /// Waits until the pause of an origin ends.
-    var pause: AttemptPolicy?
-    /// Adds the credential.
-    ///
-    /// A request can wait for the network or a pause before this policy is asked, so the credential is current.
-    var credential: AttemptPolicy?
-    /// Waits for a token of the rate limit.
-    ///
-    /// No other policy holds a request back after it has a token.
-    var rate: RateLimitGate?
-    /// Sends the request again after a failure that may be temporary.
-    var retry: AttemptPolicy?
+    package enum Kind: Int, CaseIterable {
+        /// Pauses the operation because the user wants it, and is asked first.
+        case manual
+        /// Waits for the network.
+        case offline
+        /// Waits until the pause of an origin ends.
+        case pause
+        /// Adds the credential.
+        ///
+        /// A request can wait for the network or a pause before this policy is asked, so the credential is current.
+        case credential
+        /// Waits for a token of the rate limit.
+        ///
+        /// No other policy holds a request back after it has a token.
+        case rate
+        /// Sends the request again after a failure that may be temporary.
+        case retry
+    }
 
-    private static let count = 6
+    // An array, because each step of an attempt copies the policies, and this copy retains only one object.
+    private var list = [AttemptPolicy?](repeating: nil, count: Kind.allCases.count)
 
-    private subscript(_ index: Int) -> AttemptPolicy? {
-        switch index {
-        case 0: manual
-        case 1: offline
-        case 2: pause
-        case 3: credential
-        case 4: rate
-        default: retry
-        }
+    package subscript(kind: Kind) -> AttemptPolicy? {
+        get { list[kind.rawValue] }
+        set { list[kind.rawValue] = newValue }
     }
 
     /// Returns the first policy at this position or after it, and its position.
     func next(from index: Int) -> (policy: AttemptPolicy, index: Int)? {
-        for index in index..<Self.count {
-            if let policy = self[index] { return (policy, index) }
+        for index in index..<list.count {
+            if let policy = list[index] { return (policy, index) }
         }
         return nil
     }
 
     /// Calls a closure with each policy.
     func forEach(_ body: (AttemptPolicy) -> Void) {
-        for index in 0..<Self.count {
-            if let policy = self[index] { body(policy) }
+        for policy in list {
+            if let policy { body(policy) }
         }
     }
 
@@ -181,10 +178,14 @@ package struct AttemptPolicies: Sendable {
     }
 
     /// Whether a policy may hold the request back or change it.
-    var mayHoldBack: Bool { offline != nil || pause != nil || credential != nil || rate != nil }
+    var mayHoldBack: Bool {
+        self[.offline] != nil || self[.pause] != nil || self[.credential] != nil || self[.rate] != nil
+    }
 
     /// Whether a policy may start another attempt after a failure.
-    var mayTryAgain: Bool { retry != nil || offline != nil || credential != nil || manual != nil }
+    var mayTryAgain: Bool {
+        self[.retry] != nil || self[.offline] != nil || self[.credential] != nil || self[.manual] != nil
+    }
 }
 
 /// The decision of an ``AttemptPolicy`` about a failed attempt.

@@ -369,7 +369,7 @@ extension NetworkAttempts {
 
     /// Records the preparation of an attempt with policies, and starts its time limit.
     func begin(_ policies: AttemptPolicies, _ number: Int, _ owner: any AttemptOwner) {
-        let (now, limit) = (owner.clock.now, policies.retry?.attemptTimeout)
+        let (now, limit) = (owner.clock.now, policies[.retry]?.attemptTimeout)
         state.withLock { state in
             if policies.mayTryAgain { state.beginHistory(number, now: now) }
             guard let limit, state.machine.attempt == number else { return }

@@ -137,9 +137,9 @@ extension NetworkAttempts {
     /// Adds a gate if the session of the operation limits the rate of its requests.
     func addRateLimitGate(of owner: any AttemptOwner) {
         guard RateLimit.isUsedBySessions.load(ordering: .relaxed),
-            owner.exchangeOfAttempts?.configuration.rateLimit != nil, policies?.rate == nil
+            owner.exchangeOfAttempts?.configuration.rateLimit != nil, policies?[.rate] == nil
         else { return }
-        changePolicies { $0.rate = RateLimitGate(nil) }
+        changePolicies { $0[.rate] = RateLimitGate(nil) }
     }
 }
 
@@ -158,10 +158,10 @@ extension AnyNetworkOperation {
     /// ``RateLimit`` object share the limit. Set this property before the operation starts. To limit all operations of
     /// a service, set ``NetworkBase/rateLimit``.
     public var rateLimit: RateLimit? {
-        get { networkAttempts.policies?.rate?.limit }
+        get { (networkAttempts.policies?[.rate] as? RateLimitGate)?.limit }
         set {
             guard maySet("rate limit") else { return }
-            networkAttempts.changePolicies { exchange(&$0.rate, with: newValue.map(RateLimitGate.init)) }
+            networkAttempts.changePolicies { exchange(&$0[.rate], with: newValue.map(RateLimitGate.init)) }
         }
     }
 }

@@ -40,8 +40,8 @@ package final class SessionTask<Carrier: TaskAdapter>: OrderedTask {
     package let request: NetworkRequest
     private let carrier: Carrier
     private let demands = Locked(TaskDemands())
-    // Sendable: see `Confined`. The carrier passes the task from thread to thread.
-    package nonisolated(unsafe) var confined: Confined
+    // Sendable: see `Confined`. The carrier passes the task from thread to thread. No two accesses overlap.
+    @exclusivity(unchecked) package nonisolated(unsafe) var confined: Confined
 
     package init(
         _ request: NetworkRequest, _ receiver: any NetworkReceiver, _ carrier: Carrier, _ extras: Carrier.Extras
