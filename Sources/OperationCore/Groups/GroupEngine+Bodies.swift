@@ -82,9 +82,10 @@ extension GroupEngine {
         defer { wait?.end() }
         if let refusal = wait?.refusal { return .refused(refusal) }
         let id = state.withLock { $0.waits.nextExternalWait() }
+        var action: UInt64?
         let end = await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
-                waitForExternal(other, id, .task(continuation), isShielded: isShielded)
+                action = waitForExternal(other, id, .task(continuation), isShielded: isShielded)
                 wait?.lookAgain { [self] cycle in
                     let waiter = state.withLock { $0.waits.endExternalWait(id) }
                     release(waiter, .refused(.waitsForItself(cycle.map(\.displayName))))
@@ -98,11 +99,18 @@ extension GroupEngine {
             release(waiter, .refused(.taskCancelled))
         }
         state.withLock { $0.waits.forgetExternalWait(id) }
+        if let action { other.removeEndAction(action) }
         return end
     }
 
-    private func waitForExternal(_ other: ManagedOperation, _ id: UInt64, _ waiter: GroupWaiter, isShielded: Bool) {
-        if other.isFinished { return waiter.resume(.elsewhere) }
+    /// Begins a wait, and returns the number of the action that ends it with the operation, if it was added.
+    private func waitForExternal(
+        _ other: ManagedOperation, _ id: UInt64, _ waiter: GroupWaiter, isShielded: Bool
+    ) -> UInt64? {
+        if other.isFinished {
+            waiter.resume(.elsewhere)
+            return nil
+        }
         var refusal: CancellationCause?
         let isCancellingChildren = state.withLock { state in
             // A canceled group waits for no other operation.
@@ -112,9 +120,12 @@ extension GroupEngine {
             return false
         }
         if isCancellingChildren { refusal = causeForChildren }
-        if let refusal { return waiter.resume(.refused(refusal)) }
+        if let refusal {
+            waiter.resume(.refused(refusal))
+            return nil
+        }
         if waiter.isTask { rest() }
-        other.whenEnded { [self] in release(state.withLock { $0.waits.endExternalWait(id) }, .elsewhere) }
+        return other.whenEnded { [self] in release(state.withLock { $0.waits.endExternalWait(id) }, .elsewhere) }
     }
 
     /// Whether the other group is this one or encloses it.
@@ -132,8 +143,8 @@ extension GroupEngine {
         guard waiter.isTask else { return waiter.resume(end) }
         let (operation, number) = state.withLock { state -> (ManagedOperation?, UInt32) in
             let isLast = state.waits.end()
-            // A canceled group only winds down.
-            let needsSlot = isLast && !state.machine.isCancellingChildren
+            // A canceled group only winds down, and a group whose body has returned only waits for its children.
+            let needsSlot = isLast && state.machine.hasBody && !state.machine.isCancellingChildren
             return (needsSlot ? state.operation : nil, state.waits.rest)
         }
         guard let operation else { return waiter.resume(end) }
@@ -156,9 +167,12 @@ extension GroupEngine {
         if isLate { returning.resume() }
     }
 
-    /// Gives up the slot again if other tasks of the body wait for children that need it.
+    /// Gives up the slot again if other tasks of the body wait for children that need it, or if the body has returned.
     private func restAgain(_ operation: ManagedOperation) {
-        if let number = state.withLock({ $0.waits.restAgain() }) { operation.rest(number, because: .children) }
+        let number = state.withLock { state in
+            state.waits.count > 0 || !state.machine.hasBody ? state.waits.nextRest() : nil
+        }
+        if let number { operation.rest(number, because: .children) }
     }
 }
 
@@ -231,7 +245,8 @@ extension GroupEngine {
         defer { wait?.end() }
         if let refusal = wait?.refusal { return .refused(refusal) }
         let id = state.withLock { $0.waits.nextExternalWait() }
-        waitForExternal(other, id, .thread(waiter), isShielded: isShielded)
+        let action = waitForExternal(other, id, .thread(waiter), isShielded: isShielded)
+        defer { if let action { other.removeEndAction(action) } }
         wait?.lookAgain { _ in waiter.wake() }
         guard waiter.wait(for: other) else { return .refused(.tooManyWaits) }
         if !other.isFinished, let refusal = wait?.refusal {

@@ -94,9 +94,12 @@ extension GroupEngine {
             if isSuspended != state.withLock({ $0.machine.isSuspended }) { suspendChildren(children) }
             return
         }
-        for child in children {
-            child.cancelIfUndecided(because: .shutDown(queue.name))
-            child.beginInGroup()
+        // In a loop and not in a recursion, because the end of a child leads to the next children.
+        ThreadWorklist.perform {
+            for child in children {
+                child.cancelIfUndecided(because: .shutDown(queue.name))
+                child.beginInGroup()
+            }
         }
     }
 
@@ -104,7 +107,7 @@ extension GroupEngine {
         guard let source else { return }
         // The closure that makes the child is user code, and may wait.
         ThreadNotes.current.worker?.reportChanges()
-        switch source.next() {
+        switch ThreadNotes.withoutBeginning({ source.next() }) {
         case .child(let child, let tag):
             if let refusal = adopt(child, ChildTerms(tag: tag)) { fail(child, refusal, tag) }
             state.withLock { $0.machine.endPull(.child) }

@@ -265,7 +265,7 @@ extension GroupEngine {
         let around = outer.map { outer in outer.state.withLock { ($0.queue, $0.isPartOfQueue) } }
         let queue = state.withLock { $0.queue } ?? host ?? around?.0 ?? Self.sharedQueue.engine
         var isLate = false
-        var hasChildren = false
+        var hasBody = false
         var reader: (any SourceReader)?
         state.withLock { state in
             isLate = state.machine.isOver
@@ -275,15 +275,15 @@ extension GroupEngine {
             state.isPartOfQueue = queue === host || queue === around?.0 && around?.1 == true
             state.operation = operation
             if isOnItsThread { state.bodyThread = pthread_self() }
-            hasChildren = state.machine.present > 0 || source != nil
+            hasBody = state.machine.hasBody
         }
         // The group was canceled in the meantime, and all of it has ended.
         if isLate {
             endCancelled(operation)
             return false
         }
-        // A group without a body needs no slot from now on.
-        if hasChildren, !state.withLock({ $0.machine.hasBody }) { operation.rest(1, because: .children) }
+        // A group without a body needs no slot from now on. Another thread may add the first child at any moment.
+        if !hasBody { operation.rest(1, because: .children) }
         var hasStarted = false
         apply { hasStarted = $0.machine.start() }
         // A failure of the sequence counts only in a group that has started, so the reader begins here. This thread
@@ -296,11 +296,17 @@ extension GroupEngine {
     ///
     /// When all children have ended, `finish` gives the group the result or error of the body.
     func bodyEnded(_ verdict: GroupMachine.Verdict, finish: (@Sendable () -> Void)? = nil) {
+        var rest: (operation: ManagedOperation, number: UInt32)?
         apply { state in
             state.bodyThread = nil
             state.finish = finish
             state.machine.bodyEnded(verdict)
+            // From now on, the group only waits, and its children may need its slot.
+            if state.machine.present > 0, let operation = state.operation {
+                rest = (operation, state.waits.nextRest())
+            }
         }
+        if let rest { rest.operation.rest(rest.number, because: .children) }
     }
 
     /// Cancels the children if the outcome of the group was decided before they ended.
@@ -458,9 +464,8 @@ struct GroupWaits {
         return count == 0
     }
 
-    /// Returns the next rest if other tasks wait although the group has just got a slot.
-    mutating func restAgain() -> UInt32? {
-        guard count > 0 else { return nil }
+    /// Returns the number of a rest that begins now, although the last wait may have ended.
+    mutating func nextRest() -> UInt32 {
         rest += 1
         taken = rest
         return rest

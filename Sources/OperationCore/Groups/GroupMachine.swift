@@ -41,6 +41,8 @@ package struct GroupMachine: Sendable {
         var isShielded = false
         /// Whether the source made the child.
         var isMade = false
+        /// The number of the child's last place in the line.
+        var turn: UInt32 = 0
     }
 
     package private(set) var phase = Phase.collecting
@@ -56,7 +58,9 @@ package struct GroupMachine: Sendable {
 
     var entries: [Entry] = []
     private var freeSlots: [Slot] = []
-    private var line = Fifo<Slot>()
+    /// The children that wait, in their order. A child that leaves the line in another way keeps its place in the list.
+    private var line = Fifo<(slot: Slot, turn: UInt32)>()
+    private var lastTurn: UInt32 = 0
     /// The number of children that have not ended.
     package private(set) var present = 0
     package internal(set) var active = 0
@@ -120,7 +124,7 @@ extension GroupMachine {
         if stage == .active { active += 1 }
         if stage == .waiting {
             waiting += 1
-            line.append(slot)
+            lineUp(slot)
         }
         return isCancelledByGroup ? .toCancel(slot) : .taken(slot)
     }
@@ -136,8 +140,26 @@ extension GroupMachine {
     package mutating func becameReady(_ slot: Slot) {
         guard entries[Int(slot)].stage == .blocked else { return }
         move(slot, to: .waiting)
-        line.append(slot)
+        lineUp(slot)
     }
+
+    /// Adds a waiting child at the end of the line.
+    private mutating func lineUp(_ slot: Slot) {
+        lastTurn &+= 1
+        entries[Int(slot)].turn = lastTurn
+        line.append((slot, lastTurn))
+        guard line.count > 64, line.count > 2 * waiting else { return }
+        let entries = entries
+        _ = line.removeAll { Self.hasLeft($0, entries) }
+    }
+
+    /// Returns whether the child of a place in the line has begun or ended, so that another child may have its slot.
+    private static func hasLeft(_ place: (slot: Slot, turn: UInt32), _ entries: [Entry]) -> Bool {
+        entries[Int(place.slot)].stage != .waiting || entries[Int(place.slot)].turn != place.turn
+    }
+
+    /// The number of places in the line, for tests.
+    package var lineCount: Int { line.count }
 
     /// Makes a child active whatever the width, and returns `false` if it did not wait.
     package mutating func activateImmediately(_ slot: Slot) -> Bool {
@@ -149,11 +171,11 @@ extension GroupMachine {
     /// Returns the next child that may begin, and makes it active.
     package mutating func takeNext() -> Slot? {
         guard mayBegin, waiting > 0, active < width else { return nil }
-        while let slot = line.popFirst() {
-            guard entries[Int(slot)].stage == .waiting else { continue }
+        while let place = line.popFirst() {
+            if Self.hasLeft(place, entries) { continue }
             // `takeChildrenToCancel` took out the children that are not shielded.
-            move(slot, to: .active)
-            return slot
+            move(place.slot, to: .active)
+            return place.slot
         }
         return nil
     }

@@ -31,7 +31,8 @@ extension GroupOperation where ErrorType == GroupFailure {
     ) {
         let conclude: GroupEnd = { operation, verdict in
             let operation = unsafeDowncast(operation, to: GroupOperation.self)
-            if verdict == .success, let result = try? collect(operation) { return operation.finish(withResult: result) }
+            let collected = verdict == .success ? ThreadNotes.withoutBeginning { try? collect(operation) } : nil
+            if let collected { return operation.finish(withResult: collected) }
             let (sourceError, children) = operation.engine.state.withLock { ($0.sourceError, $0.failures) }
             let failure =
                 if let sourceError {

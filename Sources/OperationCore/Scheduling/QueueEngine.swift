@@ -254,7 +254,10 @@ extension QueueEngine {
             recordLinks(of: operation)
             operation.beginHosted()
         }
-        for operation in rareActions.toAdmit { operation.seekAdmissionForQueue() }
+        // A request that is refused ends the operation. If it was a barrier, the next one makes its request then.
+        for operation in rareActions.toAdmit {
+            ThreadNotes.atBoundedDepth { operation.seekAdmissionForQueue() }
+        }
         for operation in rareActions.toDelay { operation.beginHostedDelay() }
         for operation in rareActions.toYield {
             operation.yieldCategories()

@@ -65,6 +65,16 @@ final class ThreadNotes {
         notes.nestedSteps -= 1
     }
 
+    /// Runs a closure of the user, in which no queue begins an operation on this thread.
+    ///
+    /// The closure may hold a lock that the policies of the next operation need.
+    static func withoutBeginning<Result>(_ closure: () -> Result) -> Result {
+        let notes = current
+        let wasBorrowed = exchange(&notes.isBorrowed, with: false)
+        defer { notes.isBorrowed = wasBorrowed }
+        return closure()
+    }
+
     /// Calls `end`, which ends an object, and then performs the steps that were added for after the end.
     static func performEnd(of object: AnyObject, _ end: () -> Void) {
         let notes = current

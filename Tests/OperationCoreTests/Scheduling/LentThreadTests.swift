@@ -114,6 +114,31 @@ struct LentThreadTests {
         #expect(group.isFinished && !group.isCancelled)
     }
 
+    @Test(arguments: [false, true])
+    func `a closure that makes a child or combines the results starts no operation on its thread`(makes: Bool) throws {
+        let row = [made("first"), made("next")], child = made("child")
+        let queue = try makeQueue(row)
+        @Sendable func endFirst() {
+            row[0].finish(withResult: 0)
+            order.record("closure")
+        }
+        let children = workers.makeQueue("children")
+        let group: Operation =
+            makes
+            ? GroupOperation.map(0..<2, width: 1, on: children) { index in
+                if index == 1 { endFirst() }
+                return index == 0 ? child : made("last", endsAtOnce: true)
+            } : GroupOperation.all([child], on: children) { (_: [Int]) in endFirst() }
+        group.start()
+        workers.runAll()
+        BorrowedThread.run { child.finish(withResult: 0) }
+        #expect(order.events.prefix(3) == ["first", "child", "closure"])
+        workers.runAll()
+        row[1].finish(withResult: 0)
+        workers.runAll()
+        #expect(queue.counts.finished == 2 && group.isFinished)
+    }
+
     @Test func `20,000 operations that finish immediately do not overflow the stack`() throws {
         let first = made("first")
         let queue = workers.makeQueue("row", width: 1)

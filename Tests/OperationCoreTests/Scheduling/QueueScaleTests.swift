@@ -136,6 +136,22 @@ struct QueueScaleTests {
         workers.runAll()
     }
 
+    @Test func `many barriers that a throttle drops one after another do not overflow the stack`() async throws {
+        let queue = QueueManager("barriers"), first = HandDriven("first")
+        let throttle = OperationThrottle(clock: ManualClock())
+        func rule() -> ThrottleRule { .init(key: "sync", interval: .seconds(60), early: .drop, in: throttle) }
+        first.throttle = rule()
+        try queue.add(first)
+        let barriers = (0..<20_000).map { _ in ClosureOperation {} }
+        for barrier in barriers {
+            barrier.throttle = rule()
+            try queue.addBarrier(barrier)
+        }
+        await first.finishOnceBegun(withResult: 1)
+        await queue.drained()
+        #expect(barriers.allSatisfy { $0.cancellationCause?.code == .throttled })
+    }
+
     @Test func `cancelAll works while it shortens the table of entries`() throws {
         let workers = ManualWorkers(), queue = workers.makeQueue("short", width: 1), urgent = Locked(0)
         queue.isSuspended = true

@@ -96,6 +96,17 @@ struct UniqueWorkTests {
         await present.end()
     }
 
+    @Test func `keep does not cancel a child of a group, which the queue refuses`() async throws {
+        let present = HandDriven(), child = ClosureOperation { 1 }
+        let group = GroupOperation.all([child])
+        try queue.addUnique(present, key: "a", policy: .keep)
+        #expect(throws: OperationSetupError.self) { try queue.addUnique(child, key: "a", policy: .keep) }
+        #expect(!child.isCancelled)
+        #expect(try await group.run() == [1])
+        present.cancel()
+        await present.end()
+    }
+
     private func refusal(_ operation: HandDriven, _ policy: UniqueWorkPolicy) -> String? {
         thrown { () throws(OperationSetupError) in try queue.addUnique(operation, key: "a", policy: policy) }?.code
             .description

@@ -1,0 +1,127 @@
+// Part of OperationKit, released under the MIT license.
+// See LICENSE in the repository's root.
+
+import Foundation
+import OperationCore
+import OperationTestKit
+import Testing
+
+/// Groups in queues with few slots, which the children of the groups need.
+@Suite(.nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
+struct GroupSlotTests {
+    enum Form: CaseIterable {
+        case task, thread, afterRun, shielded, nested, whileTaskWaits
+
+        func makeGroup() -> GroupOperation<Int, any Error> {
+            switch self {
+            case .task:
+                GroupOperation { scope in
+                    try scope.add(ClosureOperation { 1 })
+                    return 2
+                }
+            case .thread:
+                GroupOperation(synchronous: { scope in
+                    try scope.add(ClosureOperation { 1 })
+                    return 2
+                })
+            case .afterRun:
+                GroupOperation { scope in
+                    let one = try await scope.run(ClosureOperation { 1 })
+                    try scope.add(ClosureOperation { 1 })
+                    return one + 1
+                }
+            case .shielded:
+                GroupOperation { scope in
+                    try scope.shield { try $0.add(ClosureOperation { 1 }) }
+                    throw Flaw.first
+                }
+            case .nested:
+                GroupOperation { scope in
+                    try scope.add(Form.task.makeGroup())
+                    return 2
+                }
+            case .whileTaskWaits:
+                GroupOperation { scope in
+                    let begun = Gate()
+                    Task {
+                        begun.open()
+                        _ = try? await scope.run(ClosureOperation { 1 })
+                        _ = try? await scope.run(ClosureOperation { 1 })
+                    }
+                    await begun.passage()
+                    try scope.add(ClosureOperation { 1 })
+                    return 2
+                }
+            }
+        }
+    }
+
+    @Test(arguments: Form.allCases, [1, 2])
+    func `the children that a body leaves behind get the slot of their group`(form: Form, width: Int) async throws {
+        let queue = QueueManager("narrow", width: width)
+        let groups = (0..<width).map { _ in form.makeGroup() }
+        try queue.add(groups)
+        for group in groups { await group.ended() }
+        #expect(groups.allSatisfy { ($0.outcome?.result == 2) == (form != .shielded) })
+        try await ClosureOperation { 1 }.run()
+        #expect(queue.counts.unended == 0 && queue.counts.resting == 0)
+    }
+
+    @Test func `a child that is added to an empty group at its start gets the slot of the group`() async throws {
+        let queue = QueueManager("narrow", width: 1)
+        for round in 0..<Rounds.count(ci: 2_000, soak: 200_000) {
+            let group = GroupOperation(policy: .collectAll)
+            let child = ClosureOperation { 1 }
+            try queue.add(group)
+            for _ in 0..<round % 50 { _ = group.state }
+            let isTaken = (try? group.add(child)) != nil
+            await group.ended()
+            #expect(child.isFinished == isTaken)
+        }
+        #expect(queue.counts.unended == 0)
+    }
+
+    @Test func `a body that runs children on its thread leaves nothing behind in the line of the group`() {
+        var machine = GroupMachine(policy: .collectAll, hasBody: true)
+        _ = machine.start()
+        for _ in 0..<10_000 {
+            guard case .taken(let slot) = machine.add() else { return unmet("the child was not taken") }
+            let isTaken = machine.take(slot)
+            #expect(isTaken)
+            _ = machine.ended(slot, .success)
+        }
+        #expect(machine.lineCount <= 64)
+    }
+
+    @Test func `a child does not take the place of a canceled child in the line`() {
+        var machine = GroupMachine(policy: .collectAll, width: 1)
+        for _ in 0..<3 { _ = machine.add() }
+        _ = machine.start()
+        let first = machine.takeNext()
+        _ = machine.activateImmediately(1)
+        _ = machine.ended(1, .cancelled)
+        // The new child gets the number of the canceled one.
+        let new = machine.add()
+        _ = machine.ended(0, .success)
+        let second = machine.takeNext()
+        _ = machine.ended(2, .success)
+        let third = machine.takeNext()
+        #expect(new == .taken(1) && [first, second, third] == [0, 2, 1])
+    }
+
+    @Test func `canceled waits for an operation outside of the group leave no actions behind`() async throws {
+        let other = HandDriven("other")
+        other.start()
+        let group = GroupOperation { scope in
+            for _ in 0..<100 {
+                let wait = Task { try await scope.run(other) }
+                while other.endActionCount == 0 { await Task.yield() }
+                wait.cancel()
+                _ = await wait.result
+            }
+            return other.endActionCount
+        }
+        #expect(try await group.run() <= 1)
+        other.finish(withResult: 1)
+    }
+}
