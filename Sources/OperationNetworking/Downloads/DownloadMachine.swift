@@ -113,7 +113,7 @@ package struct DownloadMachine: Sendable {
         state = .left
     }
 
-    /// Whether the response is the file, even if its destination is not available.
+    /// Whether the response is the file, even if it cannot be saved now.
     package var hasFile: Bool {
         if case .writing = state { true } else if case .refused = state { true } else { false }
     }
@@ -226,7 +226,7 @@ package struct DownloadMachine: Sendable {
         state = .failed(error)
     }
 
-    /// Records that the destination is not available.
+    /// Records that the file cannot be saved now, although the partial file is valid.
     ///
     /// Further bytes are ignored, and the partial file is kept.
     package mutating func refuse(_ error: NetworkError) {

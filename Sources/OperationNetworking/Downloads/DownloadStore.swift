@@ -40,6 +40,8 @@ final class DownloadStore {
     private var owesMetadata = false
     /// Whether a metadata file may exist.
     private var mayHaveMetadata = true
+    /// Whether the metadata file describes the bytes of the partial file, perhaps with older values.
+    private var hasMetadata = false
     /// The number of bytes in the partial file.
     private(set) var length: Int64 = 0
     /// The checksum of all bytes of the partial file, or `nil` if it was not computed for all of them.
@@ -69,7 +71,8 @@ final class DownloadStore {
         isEmpty = claim.size ?? 0 == 0
         hadPart = claim.size != nil
         guard let size = claim.size else { return }
-        metadata = metadataFile?.read()
+        metadata = try metadataFile?.read()
+        hasMetadata = metadata != nil
         length = metadata?.trusted(of: size, boot: bootIdentity) ?? 0
     }
 
@@ -108,6 +111,8 @@ extension DownloadStore {
     }
 
     /// Truncates the partial file to the offset at which the server continues.
+    ///
+    /// If the method throws an error, the remaining bytes and their metadata are valid.
     func resume(from offset: Int64, _ metadata: DownloadMetadata) throws(FileOperationError) {
         if checksum == nil || offset != length {
             checksum = nil
@@ -115,9 +120,15 @@ extension DownloadStore {
         }
         length = offset
         var metadata = metadata
-        metadata.synchronized = min(metadata.synchronized, offset)
+        let flushed = metadata.synchronized
+        metadata.synchronized = min(flushed, offset)
         record(metadata)
-        try writeMetadata(isDurable: false)
+        do throws(FileOperationError) {
+            try writeMetadata(isDurable: false)
+        } catch {
+            // The metadata on disk must not count a byte as flushed that the response replaces.
+            if flushed > offset { throw error }
+        }
     }
 
     /// Appends bytes to the partial file.
@@ -133,16 +144,21 @@ extension DownloadStore {
             checksum?.update(UnsafeRawBufferPointer(rebasing: rest[..<count]))
             rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
         }
-        if owesMetadata, length >= Self.worthMetadata { try writeMetadata(isDurable: false) }
+        // Without new metadata, the bytes are still valid. The next call tries again.
+        if length >= Self.worthMetadata { try? writeMetadata(isDurable: false) }
     }
 
     /// Flushes the partial file to disk, and then records this in the metadata.
+    ///
+    /// If the metadata cannot be written, the older metadata remains, which counts fewer bytes as flushed.
     func checkpoint() throws(FileOperationError) {
-        guard var metadata, metadata.synchronized < length, !isTemporary else { return }
-        try folder.get(files.synchronize(try opened()))
-        metadata.synchronized = length
-        record(metadata)
-        try writeMetadata(isDurable: true)
+        guard var metadata, length > 0, !isTemporary else { return }
+        if metadata.synchronized < length {
+            try folder.get(files.synchronize(try opened()))
+            metadata.synchronized = length
+            record(metadata)
+        }
+        try? writeMetadata(isDurable: true)
     }
 
     /// Stores the metadata, to be written when the download could be resumed with it.
@@ -158,7 +174,7 @@ extension DownloadStore {
         guard owesMetadata, let metadata else { return }
         mayHaveMetadata = true
         try metadataFile?.write(metadata, isDurable: isDurable)
-        owesMetadata = false
+        (owesMetadata, hasMetadata) = (false, true)
     }
 
     private func opened() throws(FileOperationError) -> OpenFile {
@@ -168,7 +184,7 @@ extension DownloadStore {
 
     /// Removes the metadata file, and returns whether one existed, even one of another download.
     private func removeMetadata() throws(FileOperationError) -> Bool {
-        (metadata, owesMetadata) = (nil, false)
+        (metadata, owesMetadata, hasMetadata) = (nil, false, false)
         let wasThere = try metadataFile?.remove(afterCrash: !isNew) ?? false
         mayHaveMetadata = false
         return wasThere
@@ -267,10 +283,11 @@ extension DownloadStore {
         guard !isTemporary, isWorthKeeping else { return discard() }
         do throws(FileOperationError) {
             if isSynchronized { try checkpoint() }
-            try writeMetadata(isDurable: false)
         } catch {
             return discard()
         }
+        try? writeMetadata(isDurable: false)
+        guard hasMetadata else { return discard() }
         file = nil
     }
 
@@ -309,10 +326,12 @@ struct DownloadMetadataFile {
     private var files: FileSystem { folder.files }
 
     /// Reads the metadata, or returns `nil` if there is none or if another user could have written it.
-    func read() -> DownloadMetadata? {
-        guard case .success(let (file, status)) = files.openTrusted(entry), status.size <= Self.largest else {
-            return nil
-        }
+    ///
+    /// If too many files are open, the method throws an error, because the metadata may be valid.
+    func read() throws(FileOperationError) -> DownloadMetadata? {
+        let opened = files.openTrusted(entry)
+        if case .failure(let error) = opened, [EMFILE, ENFILE].contains(error.number) { _ = try folder.get(opened) }
+        guard case .success(let (file, status)) = opened, status.size <= Self.largest else { return nil }
         var bytes = [UInt8](repeating: 0, count: Int(status.size))
         let result = bytes.withUnsafeMutableBytes { files.read(file, into: $0, at: 0) }
         guard case .success(bytes.count) = result else { return nil }

@@ -127,43 +127,44 @@ package final class DownloadWork {
         case .begin(var metadata):
             metadata.fileName = DownloadFileName.name(for: head)
             resumed = 0
-            guard hasPlace(for: metadata) else { return false }
+            let isFree = put(keepsPart: true) { store throws(FileOperationError) in
+                // This error would otherwise occur at the end.
+                try store.checkPlace(for: metadata)
+            }
+            guard isFree else { return false }
             recordLoss()
             return put { store throws(FileOperationError) in try store.begin(metadata) } && hasRoom(for: metadata)
         case .resume(let offset, let metadata):
             if !continues { resumed = offset }
-            return hasPlace(for: metadata)
-                && put { store throws(FileOperationError) in try store.resume(from: offset, metadata) }
-                && hasRoom(for: metadata)
+            return resume(from: offset, metadata) && hasRoom(for: metadata)
         case .alreadyComplete:
             guard let part = store?.part else { return false }
             if !continues { resumed = part.length }
             // Bytes after the trusted bytes are truncated.
-            return hasPlace(for: part.metadata)
-                && put { store throws(FileOperationError) in try store.resume(from: part.length, part.metadata) }
+            return resume(from: part.length, part.metadata)
         case .leave: return true
         case .askFromStart, .fail: return false
         }
     }
 
-    /// Checks early for an error that would otherwise occur at the end, and keeps the partial file.
-    private func hasPlace(for metadata: DownloadMetadata) -> Bool {
-        do throws(FileOperationError) {
-            try store?.checkPlace(for: metadata)
-            return true
-        } catch {
-            machine?.refuse(NetworkError(error))
-            return false
+    /// Prepares the partial file for the bytes that follow it, and keeps the file if an error occurs.
+    private func resume(from offset: Int64, _ metadata: DownloadMetadata) -> Bool {
+        put(keepsPart: true) { store throws(FileOperationError) in
+            try store.checkPlace(for: metadata)
+            try store.resume(from: offset, metadata)
         }
     }
 
-    private func put(_ write: (DownloadStore) throws(FileOperationError) -> Void) -> Bool {
+    /// Performs a step, and returns `false` if an error occurs, which discards the partial file by default.
+    ///
+    /// - Parameter keepsPart: Whether an error keeps the partial file, because the step wrote none of its bytes.
+    private func put(keepsPart: Bool = false, _ write: (DownloadStore) throws(FileOperationError) -> Void) -> Bool {
         guard let store else { return false }
         do throws(FileOperationError) {
             try write(store)
             return true
         } catch {
-            machine?.fail(writing: NetworkError(error))
+            if keepsPart { machine?.refuse(NetworkError(error)) } else { machine?.fail(writing: NetworkError(error)) }
             return false
         }
     }

@@ -164,6 +164,74 @@ struct DownloadFaultTests {
         #expect(bench.names() == ["file"])
     }
 
+    /// Returns a file system that lets a download write its metadata only the given number of times.
+    private func refusingMetadata(_ number: Int32, after count: Int) -> FileSystem {
+        let renames = Locked(0)
+        return FileSystem { call in
+            guard call.kind == .rename, call.name?.description.hasSuffix(".metadata.new") == true else {
+                return .proceed
+            }
+            let isRefused = renames.withLock { renames -> Bool in
+                renames += 1
+                return renames > count
+            }
+            return isRefused ? .fail(number) : .proceed
+        }
+    }
+
+    @Test(arguments: [EMFILE, ENOSPC], [Duration.zero, .seconds(3600)])
+    func `an interrupted download keeps its bytes and its error if new metadata cannot be written`(
+        number: Int32, interval: Duration
+    ) async throws {
+        let whole = DownloadBench.resource()
+        bench.server.route("GET", "/file") { whole.answer(to: $0).cut(at: 400_000) }
+        let options = with(DownloadOptions()) { $0.checkpointInterval = interval }
+        let cut = try await bench.download(
+            to: .file(bench.url("file")), options: options, files: refusingMetadata(number, after: 1))
+        #expect(cut.error?.code == .truncatedBody || cut.error?.code == .connectionLost, "\(cut)")
+        bench.serve(whole)
+        let next = try await bench.download(
+            to: .file(bench.url("file")), options: options, files: refusingMetadata(number, after: 0))
+        #expect(next.file?.resumedBytes ?? 0 > 300_000, "\(next)")
+        #expect(bench.holds("file"))
+        #expect(bench.names() == ["file"])
+    }
+
+    @Test func `without any metadata, a download succeeds, but an interrupted download leaves no files`() async throws {
+        let whole = DownloadBench.resource()
+        bench.server.route("GET", "/file") { whole.answer(to: $0).cut(at: 400_000) }
+        let files = refusingMetadata(EMFILE, after: 0)
+        let cut = try await bench.download(to: .file(bench.url("file")), files: files)
+        #expect(cut.error?.code == .truncatedBody || cut.error?.code == .connectionLost, "\(cut)")
+        #expect(bench.names() == [])
+        bench.serve(whole)
+        let next = try await bench.download(to: .file(bench.url("file")), files: files)
+        #expect(next.file?.resumedBytes == 0, "\(next)")
+        #expect(bench.holds("file"))
+    }
+
+    @Test func `a complete partial file stays if its metadata cannot be written or read`() async throws {
+        #expect(try await failing(EIO, at: .rename, bench).error?.code == .fileUnwritable)
+        let options = with(DownloadOptions()) { $0.existingItem = .replace }
+        let refusals = [
+            // All bytes are flushed, and the last byte is requested again.
+            refusingMetadata(EMFILE, after: 0),
+            FileSystem { call in
+                let isMetadata = call.name?.description.hasSuffix(".metadata") == true
+                return call.kind == .open && isMetadata ? .fail(EMFILE) : .proceed
+            },
+        ]
+        for files in refusals {
+            let refused = try await bench.download(to: .file(bench.url("file")), options: options, files: files)
+            #expect(refused.error?.code == .resourcesExhausted, "\(refused)")
+            #expect(bench.names().count == 3)
+        }
+        let next = try await bench.download(to: .file(bench.url("file")), options: options)
+        #expect(next.file?.resumedBytes == Int64(DownloadBench.size - 1), "\(next)")
+        #expect(bench.holds("file"))
+        #expect(bench.names() == ["file"])
+    }
+
     @Test func `if the new file name cannot be synchronized, the error says that the file is complete`() async throws {
         let bench = try DownloadBench(serving: DownloadBench.resource())
         let isRenamed = Locked(false)
