@@ -124,7 +124,7 @@ extension DownloadStore {
         metadata.synchronized = min(flushed, offset)
         record(metadata)
         do throws(FileOperationError) {
-            try writeMetadata(isDurable: false)
+            try writeMetadata()
         } catch {
             // The metadata on disk must not count a byte as flushed that the response replaces.
             if flushed > offset { throw error }
@@ -145,7 +145,7 @@ extension DownloadStore {
             rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
         }
         // Without new metadata, the bytes are still valid. The next call tries again.
-        if length >= Self.worthMetadata { try? writeMetadata(isDurable: false) }
+        if length >= Self.worthMetadata { try? writeMetadata() }
     }
 
     /// Flushes the partial file to disk, and then records this in the metadata.
@@ -158,7 +158,7 @@ extension DownloadStore {
             metadata.synchronized = length
             record(metadata)
         }
-        try? writeMetadata(isDurable: true)
+        try? writeMetadata()
     }
 
     /// Stores the metadata, to be written when the download could be resumed with it.
@@ -170,10 +170,12 @@ extension DownloadStore {
     }
 
     /// Writes the metadata if it changed.
-    private func writeMetadata(isDurable: Bool) throws(FileOperationError) {
+    private func writeMetadata() throws(FileOperationError) {
         guard owesMetadata, let metadata else { return }
         mayHaveMetadata = true
-        try metadataFile?.write(metadata, isDurable: isDurable)
+        // Metadata that counts flushed bytes may replace metadata that is on the disk. A power failure must not leave
+        // an empty file in its place.
+        try metadataFile?.write(metadata, isDurable: metadata.synchronized > 0)
         (owesMetadata, hasMetadata) = (false, true)
     }
 
@@ -286,7 +288,7 @@ extension DownloadStore {
         } catch {
             return discard()
         }
-        try? writeMetadata(isDurable: false)
+        try? writeMetadata()
         guard hasMetadata else { return discard() }
         file = nil
     }

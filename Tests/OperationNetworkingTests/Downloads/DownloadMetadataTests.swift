@@ -66,6 +66,35 @@ struct DownloadMetadataTests {
         #expect(whole.file?.resumedBytes ?? 0 > 0 && bench.holds("file"), "\(whole)")
     }
 
+    @Test(arguments: [true, false])
+    func `a resumed download flushes new metadata only if the old metadata counts flushed bytes`(
+        isFlushed: Bool
+    ) async throws {
+        let bench = try DownloadBench(), calls = EventRecorder<FileSystemCall.Kind>()
+        if isFlushed {
+            try await bench.leavePart()
+        } else {
+            // A canceled download does not wait for the disk.
+            let whole = DownloadBench.resource()
+            bench.server.route("GET", "/file") { whole.answer(to: $0).cut(at: 400_000, by: .stall) }
+            let options = with(DownloadOptions()) { $0.checkpointInterval = .seconds(3600) }
+            let canceled = try await bench.download(to: .file(bench.url("file")), options: options) { progress, run in
+                if progress.received >= 100_000 { run?.cancel() }
+            }
+            #expect(canceled.error?.code == .cancelled, "\(canceled)")
+            bench.serve(whole)
+        }
+        let files = FileSystem { call in
+            // The metadata is replaced before the first byte is written.
+            if [.write, .synchronize, .rename].contains(call.kind) { calls.record(call.kind) }
+            return .proceed
+        }
+        let resumed = try await bench.download(to: .file(bench.url("file")), files: files)
+        #expect(resumed.file?.resumedBytes ?? 0 > 0 && bench.holds("file"), "\(resumed)")
+        let replaced: [FileSystemCall.Kind] = isFlushed ? [.write, .synchronize, .rename] : [.write, .rename]
+        #expect(Array(calls.events.prefix(replaced.count)) == replaced)
+    }
+
     @Test func `a partial file without metadata is downloaded again from the start`() async throws {
         let bench = try DownloadBench()
         try await bench.leavePart()
