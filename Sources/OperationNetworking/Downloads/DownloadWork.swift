@@ -181,6 +181,7 @@ package final class DownloadWork {
         }
     }
 
+    /// Checks early for a full disk, and keeps the partial file, which takes no more space than before.
     private func hasRoom(for metadata: DownloadMetadata) -> Bool {
         lastCheckpoint = clock.now
         guard let store, let total = metadata.total else { return true }
@@ -189,8 +190,8 @@ package final class DownloadWork {
         guard missing > DownloadStore.worthMetadata else { return true }
         let free = store.freeBytes(wanted: missing)
         guard missing > free else { return true }
-        machine?.fail(
-            writing: NetworkError(
+        machine?.refuse(
+            NetworkError(
                 code: .diskFull, phase: .saving,
                 message: "The file needs \(missing) more bytes, but the volume has only \(free) bytes left. "
                     + "Free some space."))

@@ -283,6 +283,35 @@ struct DownloadFaultTests {
         #expect(bench.names() == ["file"])
     }
 
+    @Test func `a volume with too little space for the missing bytes keeps the partial file`() async throws {
+        let whole = DownloadBench.resource(400_000)
+        // The length of the body is unknown, so the next download requests the last byte again.
+        bench.server.route("GET", "/file") { _ in
+            LoopbackAnswer(
+                .head(200, ["Transfer-Encoding": "chunked", "ETag": "\"one\""]),
+                .chunk(TestPattern.bytes(count: 400_000)), .close)
+        }
+        #expect(try await bench.download(to: .file(bench.url("file"))).error != nil)
+        // No volume has space for a file of one exbibyte.
+        let total = 1 << 60
+        bench.server.route("GET", "/file") { request in
+            guard request["Range"] == "bytes=399999-" else { return whole.answer(to: request) }
+            return LoopbackAnswer(
+                .head(
+                    206,
+                    [
+                        "Content-Range": "bytes 399999-\(total - 1)/\(total)", "Content-Length": "\(total - 399_999)",
+                        "ETag": "\"one\"",
+                    ]), .stallForever)
+        }
+        for _ in 0..<2 {
+            let conclusion = try await bench.download(to: .file(bench.url("file")))
+            #expect(conclusion.error?.code == .diskFull, "\(conclusion)")
+            let part = try #require(bench.partURL).lastPathComponent
+            #expect(bench.bytes(part)?.count == 399_999 && bench.metadataURL != nil)
+        }
+    }
+
     /// Row 78 of the fault catalogue.
     @Test func `bytes that could not be synchronized are an error, and no download resumes from them`() async throws {
         let conclusion = try await failing(EIO, at: .synchronize, bench)
