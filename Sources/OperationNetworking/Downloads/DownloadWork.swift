@@ -218,6 +218,8 @@ package final class DownloadWork {
 
     /// Processes the end of a request.
     package func end(_ error: NetworkError?) -> DownloadConclusion {
+        // A request that ends without a usable response is a failed attempt.
+        isContinuation = false
         // A transfer that was canceled because enough bytes were received did not fail.
         switch machine?.end(strayCount > Self.readLimit ? nil : error) {
         case .finish(let length, let isLengthKnown)?: return finish(length: length, isLengthKnown: isLengthKnown)

@@ -161,6 +161,32 @@ struct DownloadResumingTests {
         await withCheckedContinuation { continuation in work.close { continuation.resume() } }
     }
 
+    @Test func `the bytes that arrived before a continuation failed count as resumed`() throws {
+        let work = DownloadWork(to: .temporary(in: bench.folder))
+        let url = bench.server.url("/file"), bytes = TestPattern.bytes(count: 900)
+        func request(_ range: Range<Int>?, endingWith error: NetworkError? = nil) throws -> DownloadConclusion {
+            _ = try work.prepare(NetworkRequest(url: url))
+            if let range {
+                let isWhole = range.lowerBound == 0
+                let place = "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(bytes.count)"
+                var fields: HeaderFields = ["ETag": "\"one\""]
+                fields[isWhole ? "Content-Length" : "Content-Range"] = isWhole ? "\(bytes.count)" : place
+                let isAccepted = work.receive(ResponseHead(url: url, status: isWhole ? 200 : 206, headers: fields))
+                let isWritten = bytes[range].withUnsafeBytes { work.receive($0) }
+                #expect(isAccepted && isWritten)
+            }
+            return work.end(error)
+        }
+        let lost = NetworkError(code: .connectionLost, phase: .receiving, message: "The connection was lost.")
+        #expect(try request(0..<300, endingWith: lost).error?.code == .connectionLost)
+        // The server sends only a part of the missing bytes.
+        guard case .again = try request(300..<600) else { return unmet("The download did not request the rest.") }
+        #expect(try request(nil, endingWith: lost).error?.code == .connectionLost)
+        let file = try #require(try request(600..<900).file)
+        #expect(file.resumedBytes == 600)
+        #expect(TestPattern.matches(Array(try Data(contentsOf: file.url))))
+    }
+
     @Test func `another URL starts again, unless both have the same resume key`() async throws {
         for key in [nil, "the film"] {
             let bench = try DownloadBench()
