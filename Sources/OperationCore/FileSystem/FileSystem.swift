@@ -113,7 +113,7 @@ extension FileSystem {
     ///
     /// The call also succeeds if the file system does not support such locks.
     package func claim(_ file: OpenFile) -> Result<Void, SystemError> {
-        call(.claim) { _ in file.withNumber { PosixCalls.claim($0) } }.ignoring(\.meansUnsupported)
+        call(.claim) { _ in file.withNumber { PosixCalls.claim($0) } }.ignoring(\.meansNoLocks)
     }
 
     /// Returns the number of bytes that can still be written to the volume of a file or directory.

@@ -325,6 +325,10 @@ package struct SystemError: Error, Hashable, Sendable {
     /// Whether an attribute cannot be set because the file system or its owner does not support it.
     package var meansNoSuchAttribute: Bool { meansUnsupported || number == EPERM }
 
+    /// Whether a file cannot be locked because the file system does not support locks, as on an NFS volume without a
+    /// lock service.
+    package var meansNoLocks: Bool { meansUnsupported || number == ENOLCK }
+
     /// Whether there is nothing to synchronize, as for a device, a pipe or a read-only file system.
     package var meansNothingToSynchronize: Bool { meansUnsupported || number == EROFS }
 }

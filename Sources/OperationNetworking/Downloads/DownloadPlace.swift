@@ -110,7 +110,7 @@ struct DownloadClaim {
             }
             switch opened {
             case .success(let file):
-                guard let status = try Self.take(file, place) else { continue }
+                guard let status = try Self.take(file, place, isNew: isNew) else { continue }
                 if isNew || status.isTrusted(as: .regular) {
                     if !isNew, status.permissions != Self.permissions {
                         // The previous process may have been terminated when it was about to move the file to its
@@ -136,13 +136,17 @@ struct DownloadClaim {
     /// Claims an open file, and returns `nil` if the name of the partial file no longer refers to it.
     ///
     /// The previous owner of the claim may have moved or removed the file, even one that was just created.
-    static func take(_ file: OpenFile, _ place: DownloadPlace) throws(FileOperationError) -> FileStatus? {
+    ///
+    /// - Parameter isNew: Whether the caller created the file. If it cannot be claimed, the method removes it, unless
+    ///   another download has claimed it.
+    static func take(_ file: OpenFile, _ place: DownloadPlace, isNew: Bool) throws(FileOperationError) -> FileStatus? {
         let (folder, files) = (place.folder, place.folder.files)
-        let result = files.claim(file)
-        if case .failure(SystemError(EWOULDBLOCK)) = result { throw folder.error(.busy) }
-        try folder.get(result)
-        let status = try folder.get(files.status(of: file))
-        return place.status(of: status.identity, at: place.part)
+        let result = files.claim(file).flatMap { files.status(of: file) }
+        if case .failure(let error) = result {
+            guard error.number != EWOULDBLOCK else { throw folder.error(.busy) }
+            if isNew { _ = files.remove(place.part, isDirectory: false) }
+        }
+        return place.status(of: try folder.get(result).identity, at: place.part)
     }
 
     private static func isOurs(_ entry: FolderEntry, _ files: FileSystem) -> Bool {

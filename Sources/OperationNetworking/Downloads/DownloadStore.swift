@@ -268,7 +268,7 @@ extension DownloadStore {
         (metadata, owesMetadata) = (nil, false)
         guard mayHaveMetadata,
             case .success(let mark) = files.openToAppend(place.part, makingItWith: DownloadClaim.permissions),
-            (try? DownloadClaim.take(mark, place)) != nil
+            (try? DownloadClaim.take(mark, place, isNew: true)) != nil
         else { return }
         _ = try? removeMetadata()
         _ = files.remove(place.part, isDirectory: false)

@@ -264,6 +264,43 @@ struct DownloadFaultTests {
         }
     }
 
+    @Test func `a download to a file system without locks succeeds`() async throws {
+        let bench = try DownloadBench(serving: DownloadBench.resource())
+        // An NFS volume without a lock service reports this error.
+        let files = FileSystem { $0.kind == .claim ? .fail(ENOLCK) : .proceed }
+        let conclusion = try await bench.download(to: .file(bench.url("file")), files: files)
+        #expect(conclusion.file != nil, "\(conclusion)")
+        #expect(bench.holds("file"))
+        #expect(bench.names() == ["file"])
+    }
+
+    @Test(arguments: [FileSystemCall.Kind.claim, .status])
+    func `a partial file that cannot be claimed is removed if it is new`(kind: FileSystemCall.Kind) async throws {
+        let bench = try DownloadBench(serving: DownloadBench.resource())
+        let files = FileSystem { $0.kind == kind && $0.name == nil ? .fail(EIO) : .proceed }
+        for isNew in [true, false] {
+            if !isNew { try await bench.leavePart(to: .folder(bench.url("new"))) }
+            let conclusion = try await bench.download(to: .folder(bench.url("new")), files: files)
+            #expect(conclusion.error?.code == .fileUnwritable, "\(conclusion)")
+            #expect(bench.names("new").count == (isNew ? 0 : 2))
+            #expect(bench.names() == (isNew ? [] : ["new"]))
+        }
+    }
+
+    @Test(arguments: [FileSystemCall.Kind.claim, .status])
+    func `a complete download leaves no file if its last claim fails`(kind: FileSystemCall.Kind) async throws {
+        let bench = try DownloadBench(serving: DownloadBench.resource())
+        let isRenamed = Locked(false)
+        let files = FileSystem { call in
+            if call.kind == .renameExclusively { isRenamed.withLock { $0 = true } }
+            return call.kind == kind && call.name == nil && isRenamed.withLock({ $0 }) ? .fail(EIO) : .proceed
+        }
+        let conclusion = try await bench.download(to: .file(bench.url("file")), files: files)
+        #expect(conclusion.file != nil, "\(conclusion)")
+        #expect(bench.holds("file"))
+        #expect(bench.names().allSatisfy { !$0.hasSuffix(".part") }, "\(bench.names())")
+    }
+
     @Test func `missing directories are not created if createsDirectories is false`() async throws {
         let bench = try DownloadBench(serving: DownloadBench.resource())
         var options = DownloadOptions()
