@@ -51,9 +51,11 @@ package struct FileSystem: Sendable {
 
 // Calls for open files.
 extension FileSystem {
-    /// Opens an existing item.
-    package func open(_ entry: FolderEntry, _ flags: Int32) -> Result<OpenFile, SystemError> {
-        open(entry, flags, permissions: 0)
+    /// Opens an item, or creates a file with the permissions if the flags contain `O_CREAT`.
+    package func open(_ entry: FolderEntry, _ flags: Int32, permissions: UInt16 = 0) -> Result<OpenFile, SystemError> {
+        call(.open, entry.name) { _ in
+            entry.with { PosixCalls.open($0, $1, flags, permissions) }
+        }.map { OpenFile(Int32(truncatingIfNeeded: $0)) }
     }
 
     /// Opens a directory.
@@ -78,12 +80,6 @@ extension FileSystem {
         let flags = O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK
         guard let permissions else { return open(entry, flags) }
         return open(entry, flags | O_CREAT | O_EXCL, permissions: permissions)
-    }
-
-    private func open(_ entry: FolderEntry, _ flags: Int32, permissions: UInt16) -> Result<OpenFile, SystemError> {
-        call(.open, entry.name) { _ in
-            entry.with { PosixCalls.open($0, $1, flags, permissions) }
-        }.map { OpenFile(Int32(truncatingIfNeeded: $0)) }
     }
 
     /// Reads into the buffer, from an offset or the current position, and returns zero at the end of the file.

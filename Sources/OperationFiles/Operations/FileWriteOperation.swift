@@ -167,6 +167,9 @@ public struct FileWriteOptions: Sendable, Hashable {
         /// This mode follows symbolic links and is not atomic. The operation deletes the old content when it opens the
         /// file, before it writes any new content. If the operation fails or is canceled, it removes a file that it
         /// created. However, a file that already existed can then be empty or contain only a part of the new content.
+        ///
+        /// If the target of a symbolic link does not exist, the operation creates the target, but not its directory.
+        /// The operation does not remove this target if it fails, and does not flush its directory entry to the disk.
         public static let inPlace = Mode(name: "inPlace")
     }
 }
@@ -271,11 +274,15 @@ struct FileOverwriting {
     private static func open(
         _ entry: FolderEntry, permissions: UInt16, files: FileSystem
     ) -> Result<(OpenFile, isNew: Bool), SystemError> {
+        let flags = O_WRONLY | O_TRUNC | O_NONBLOCK
         for _ in 0..<DestinationFolder.attempts {
             let made = files.createFile(entry, permissions: permissions)
             guard case .failure(SystemError(EEXIST)) = made else { return made.map { ($0, true) } }
-            let opened = files.open(entry, O_WRONLY | O_TRUNC | O_NONBLOCK)
+            let opened = files.open(entry, flags)
             guard case .failure(SystemError(ENOENT)) = opened else { return opened.map { ($0, false) } }
+            // A symbolic link exists even if its target does not.
+            guard case .success(let status) = files.status(of: entry), status.kind == .symbolicLink else { continue }
+            return files.open(entry, flags | O_CREAT, permissions: permissions).map { ($0, false) }
         }
         return .failure(SystemError(ENOENT))
     }

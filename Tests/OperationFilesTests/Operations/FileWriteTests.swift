@@ -93,6 +93,20 @@ struct FileWriteTests {
         #expect(folder.text("made") == "new")
     }
 
+    @Test func `a write in place through a broken symbolic link creates the target of the link`() throws {
+        try folder.link("link", to: "target")
+        let options = FileWriteOptions(mode: .inPlace, permissions: 0o600)
+        _ = try FileWriteOperation(new, to: folder["link"], options: options).success()
+        #expect(folder.isLink("link") && !folder.isLink("target"))
+        #expect(folder.text("target") == "new")
+        #expect(folder.permissions(of: "target") == 0o600)
+        // The operation creates no directory of a target.
+        try folder.link("other", to: "missing/target")
+        let error = FileWriteOperation(new, to: folder["other"], options: options).failure()
+        #expect(error?.code == .notFound)
+        #expect(folder.names() == ["link", "other", "target"])
+    }
+
     @Test func `a failed write in place does not remove a file that replaced its own file`() throws {
         try folder.write("other", to: "other")
         let folder = folder
