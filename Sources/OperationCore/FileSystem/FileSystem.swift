@@ -171,6 +171,20 @@ extension FileSystem {
         }.ignoring(\.meansNoSuchAttribute)
     }
 
+    /// Gives a new file the group and the permissions of a file that it replaces.
+    ///
+    /// If the program may not set the group, the permissions are reduced to those that any group may have.
+    package func setAccess(of file: OpenFile, from replaced: FileStatus) -> Result<Void, SystemError> {
+        status(of: file).flatMap { new in
+            let hasGroup = new.group == replaced.group || setGroup(replaced.group, of: file)
+            return setPermissions(hasGroup ? replaced.permissions & 0o777 : replaced.permissionsForAnyGroup, of: file)
+        }
+    }
+
+    private func setGroup(_ group: UInt32, of file: OpenFile) -> Bool {
+        (try? call(.setGroup) { _ in file.withNumber { PosixCalls.setGroup($0, group) } }.get()) != nil
+    }
+
     /// Sets the times of the last access and the last change, if the file system supports them.
     package func setTimes(of file: OpenFile, from status: FileStatus) -> Result<Void, SystemError> {
         call(.setTimes) { _ in
@@ -385,6 +399,8 @@ package struct FileStatus: Sendable {
     package let permissions: UInt16
     /// The number of the user who owns the file.
     package let owner: UInt32
+    /// The number of the group to which the permissions for a group apply.
+    package let group: UInt32
     package let linkCount: UInt64
     package let accessed: Time
     package let modified: Time
@@ -407,6 +423,15 @@ package struct FileStatus: Sendable {
         // An open file without any name was replaced or removed after it was opened.
         guard kind == expected, isOwnerTrusted, kind == .directory || linkCount <= 1 else { return false }
         return permissions & 0o022 == 0 || kind == .directory && permissions & 0o1000 != 0
+    }
+
+    /// The permissions with which a file of another group can replace this file, so that no user gets more access.
+    ///
+    /// A member of one group may belong to the other users of the other group, so both get only their common
+    /// permissions.
+    package var permissionsForAnyGroup: UInt16 {
+        let common = (permissions >> 3) & permissions & 0o7
+        return permissions & 0o700 | common << 3 | common
     }
 
     /// Whether the owner is the user who runs this program, or the administrator.
@@ -434,6 +459,7 @@ extension FileStatus {
             size: Int64(value.st_size),
             permissions: UInt16(truncatingIfNeeded: value.st_mode & 0o7777),
             owner: UInt32(value.st_uid),
+            group: UInt32(value.st_gid),
             linkCount: UInt64(value.st_nlink),
             accessed: Time(seconds: Int(accessed.tv_sec), nanoseconds: Int(accessed.tv_nsec)),
             modified: Time(seconds: Int(modified.tv_sec), nanoseconds: Int(modified.tv_nsec)))

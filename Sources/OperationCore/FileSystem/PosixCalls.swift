@@ -101,6 +101,9 @@ enum PosixCalls {
 
     static func setPermissions(_ file: Int32, _ permissions: UInt16) -> Int { Int(fchmod(file, mode_t(permissions))) }
 
+    /// Sets the group of a file, and keeps its owner.
+    static func setGroup(_ file: Int32, _ group: UInt32) -> Int { Int(fchown(file, uid_t.max, gid_t(group))) }
+
     /// Returns the permission bits that are removed from a new file in an open directory.
     ///
     /// The result is `nil` if only creating a file can show them. A call that reads the `umask` also changes it for all
@@ -266,7 +269,7 @@ extension Int32 {
 package struct FileSystemCall: Sendable {
     /// A kind of system call.
     package enum Kind: String, Sendable, CaseIterable {
-        case open, status, list, read, write, synchronize, close, setPermissions, setTimes
+        case open, status, list, read, write, synchronize, close, setPermissions, setGroup, setTimes
         case truncate, claim, freeBytes
         case makeDirectory, makeLink, makeSymbolicLink, readSymbolicLink, rename, renameExclusively, remove
     }

@@ -81,14 +81,12 @@ public final class FileWriteOperation: FileOperation<URL>, @unchecked Sendable {
             makesFolders: options.createsDirectories, isDurable: options.isDurable, place: place)
         try StagedItem.make(plan, work: work) { (item: StagedItem) throws(FileInterruption) in
             // No user who cannot read the replaced file may read the new file, even while it is written.
-            let inherited = item.existing.flatMap { $0.kind == .regular ? $0.permissions & 0o777 : nil }
-            let permissions = options.permissions.map { $0 & 0o777 } ?? inherited ?? 0o644
+            let replaced = options.permissions == nil && item.existing?.kind == .regular ? item.existing : nil
+            let permissions = options.permissions.map { $0 & 0o777 } ?? replaced?.permissionsForAnyGroup ?? 0o644
             let file = try work.files.createFile(item.entry, permissions: permissions).get(at: place)
             let output = FileSink(work: work, file: file, place: place)
             try output.write(data)
-            if let inherited, options.permissions == nil {
-                try work.files.setPermissions(inherited, of: file).get(at: place)
-            }
+            if let replaced { try work.files.setAccess(of: file, from: replaced).get(at: place) }
             try output.finish(isDurable: options.isDurable)
         }
     }
@@ -113,9 +111,12 @@ public struct FileWriteOptions: Sendable, Hashable {
 
     /// The permission bits of the file, before the `umask` of the process is applied.
     ///
-    /// The default is `nil`, which keeps the permissions of a replaced file. If no file exists, the new file gets the
-    /// permissions 0o644, minus the bits in the `umask`. For files that contain secrets, use 0o600. In the mode
-    /// ``Mode/inPlace``, an existing file keeps its permissions, and this property applies only to a new file.
+    /// The default is `nil`, which keeps the group and the permissions of a replaced file. If no file exists, the new
+    /// file gets the permissions 0o644, minus the bits in the `umask`. For files that contain secrets, use 0o600. In
+    /// the mode ``Mode/inPlace``, an existing file keeps its permissions, and this property applies only to a new file.
+    ///
+    /// If the process may not keep the group of a replaced file, the new file gets the group of a new file. This group
+    /// and all other users then get only the permissions that both had for the replaced file.
     public var permissions: UInt16?
 
     /// A Boolean value that indicates whether the operation flushes the file's content and its directory entry to the
@@ -130,8 +131,8 @@ public struct FileWriteOptions: Sendable, Hashable {
     ///   - mode: The mode that determines how the new content replaces the old content. The default is `replacing`.
     ///   - createsDirectories: A Boolean value that indicates whether the operation creates missing directories. The
     ///     default is `false`.
-    ///   - permissions: The permission bits of the file. The default is `nil`, which keeps the permissions of a
-    ///     replaced file.
+    ///   - permissions: The permission bits of the file. The default is `nil`, which keeps the group and the
+    ///     permissions of a replaced file.
     ///   - isDurable: A Boolean value that indicates whether the operation flushes the file's content and its directory
     ///     entry to the disk before it succeeds. The default is `true`.
     public init(

@@ -147,6 +147,32 @@ struct FileWriteTests {
         #expect(seen.events == [0o600])
     }
 
+    @Test(arguments: [(0o640, 0o600), (0o664, 0o644), (0o604, 0o600), (0o755, 0o755)])
+    func `a replaced file keeps its group, or no user gets more access`(permissions: Int, reduced: Int) throws {
+        for isRefused in [false, true] {
+            try folder.write("old", to: "file")
+            guard chown(folder["file"].path, geteuid(), 54321) == 0 else {
+                return print("SKIPPED: this process may not set the group of a file.")
+            }
+            try folder.setPermissions(permissions, of: "file")
+            let folder = folder, seen = EventRecorder<Int?>()
+            let write = FileWriteOperation(new, to: folder["file"]).intercepted { call in
+                if call.kind == .write, let name = folder.names().first(where: { $0 != "file" }) {
+                    seen.record(folder.permissions(of: name))
+                }
+                return call.kind == .setGroup && isRefused ? .fail(EPERM) : .proceed
+            }
+            _ = try write.success()
+            let group = (folder.attribute(.groupOwnerAccountID, of: "file") as? NSNumber)?.intValue
+            #expect((group == 54321) == !isRefused)
+            #expect(folder.permissions(of: "file") == (isRefused ? reduced : permissions))
+            // While the file is written, it has the group of a new file.
+            let added = seen.events.map { ($0 ?? 0o777) & ~reduced }
+            #expect(!added.isEmpty && added.allSatisfy { $0 == 0 })
+            #expect(folder.text("file") == "new")
+        }
+    }
+
     @Test(arguments: [FileWriteOptions.Mode.replacing, .creatingNew, .inPlace])
     func `a write never replaces a directory`(mode: FileWriteOptions.Mode) throws {
         try folder.makeFolder("directory")
