@@ -35,11 +35,14 @@ struct SegmentWriterTests {
         func passage() async { await gate.withLock { $0 }?.passage() }
     }
 
-    private func file(_ folder: URL, _ count: Int64) throws -> SegmentedFile {
+    private func file(
+        _ folder: URL, _ count: Int64,
+        synchronize: @escaping @Sendable (OpenDescriptor) -> Bool = { $0.synchronize() }
+    ) throws -> SegmentedFile {
         let validator = try #require(SegmentValidator(["ETag": "\"one\""]))
         let metadata = SegmentMetadata(
             source: "s", validator: validator, total: count, spans: [SegmentMetadata.Span(start: 0, end: count)])
-        return try SegmentedFile(for: folder.appending(path: "file"), metadata)
+        return try SegmentedFile(for: folder.appending(path: "file"), metadata, synchronize: synchronize)
     }
 
     @Test func `a held transfer always resumes`() async throws {
@@ -106,6 +109,37 @@ struct SegmentWriterTests {
         let failure = #expect(throws: FileFailure.self) { try file(bench.folder, 8_192) }
         #expect(failure?.code == "destinationBusy")
         withExtendedLifetime(first) {}
+    }
+
+    @Test(arguments: [true, false])
+    func `a file whose bytes the disk lost is neither published nor resumed`(isDurable: Bool) async throws {
+        let bench = try OpgetBench()
+        let place = bench.folder.appending(path: "file")
+        let isReported = Mutex(false)
+        let file = try file(bench.folder, 8_192) { descriptor in
+            // The system reports lost bytes only once.
+            let isFirst = isReported.withLock { isReported in
+                defer { isReported = true }
+                return !isReported
+            }
+            if isFirst { errno = EIO }
+            return isFirst ? false : descriptor.synchronize()
+        }
+        try [UInt8](repeating: 1, count: 8_192).withUnsafeBytes { bytes in try file.write(bytes, to: 0) }
+        if !isDurable { #expect(throws: FileFailure.self) { try file.checkpoint() } }
+        for _ in 0..<2 {
+            let failure = await #expect(throws: FileFailure.self) {
+                try await file.publish(at: place, replacing: true, isDurable: isDurable)
+            }
+            #expect(failure?.status == .disk && failure?.code == "fileUnwritable", "\(String(describing: failure))")
+        }
+        let failure = #expect(throws: FileFailure.self) {
+            try [1 as UInt8].withUnsafeBytes { bytes in try file.write(bytes, to: 0) }
+        }
+        #expect(failure?.code == "fileUnwritable")
+        file.letGo()
+        #expect(bench.names.isEmpty)
+        #expect(try self.file(bench.folder, 8_192).resumedBytes == 0)
     }
 
     @Test func `a write error is reported to the transfer, and missing bytes at its end`() async throws {

@@ -33,12 +33,17 @@ final class OpenDescriptor: Sendable {
 
     func put(_ bytes: [UInt8], at offset: Int64) -> Bool { bytes.withUnsafeBytes { put($0, at: offset) } }
 
-    /// Writes the buffered bytes of the file to the disk.
+    /// Writes the buffered bytes and the permissions of the file to the disk, or returns false and sets `errno` if this
+    /// fails.
     func synchronize() -> Bool {
-        #if canImport(Darwin)
-            fsync(number) == 0
-        #else
-            fdatasync(number) == 0
-        #endif
+        while fsync(number) != 0 {
+            switch errno {
+            case EINTR: continue
+            // Some file systems do not support the call, and have nothing to synchronize.
+            case EINVAL, ENOSYS, ENOTSUP, EOPNOTSUPP, EROFS: return true
+            default: return false
+            }
+        }
+        return true
     }
 }

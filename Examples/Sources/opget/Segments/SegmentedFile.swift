@@ -21,6 +21,9 @@ final class SegmentedFile: Sendable {
     private let marks: Mutex<[SegmentMetadata.Mark]>
     private let lastCheckpoint: Mutex<OperationInstant>
     private let isLetGo = Atomic(false)
+    private let synchronize: @Sendable (OpenDescriptor) -> Bool
+    /// The reason why the disk lost bytes of the file, or nil.
+    private let loss = Mutex<FileFailure?>(nil)
     /// The number of bytes that existed when the file was opened.
     let resumedBytes: Int64
     /// The number of discarded bytes of another version.
@@ -34,7 +37,11 @@ final class SegmentedFile: Sendable {
     ///   - place: The destination of the file.
     ///   - wanted: The file to download. If a partial file of the same version exists, the download resumes with the
     ///     existing segments.
-    init(for place: URL, _ wanted: SegmentMetadata) throws(FileFailure) {
+    ///   - synchronize: A closure that writes the buffered bytes of a file to the disk, for tests of failing disks.
+    init(
+        for place: URL, _ wanted: SegmentMetadata,
+        synchronize: @escaping @Sendable (OpenDescriptor) -> Bool = { $0.synchronize() }
+    ) throws(FileFailure) {
         names = SegmentNames(for: place)
         try? FileManager.default.createDirectory(
             at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
@@ -43,6 +50,7 @@ final class SegmentedFile: Sendable {
         }
         let opened = try Self.opened(part, names, wanted)
         self.part = part
+        self.synchronize = synchronize
         metadataFile = opened.metadataFile
         metadata = opened.metadata
         marks = Mutex(opened.marks)
@@ -158,6 +166,7 @@ extension SegmentedFile {
         guard !isLetGo.load(ordering: .acquiring) else {
             throw FileFailure(.failure, "closed", "The file was closed. Run opget again.")
         }
+        try checkForLoss()
         let span = metadata.spans[index]
         let written = written(index)
         guard written + Int64(bytes.count) <= span.count else {
@@ -175,7 +184,7 @@ extension SegmentedFile {
             last = now
             return true
         }
-        if isDue { checkpoint() }
+        if isDue { try checkpoint() }
     }
 
     private func note(_ mark: SegmentMetadata.Mark, of index: Int) {
@@ -185,9 +194,9 @@ extension SegmentedFile {
     }
 
     /// Synchronizes the file to the disk, and then records the synchronized bytes.
-    func checkpoint() {
+    func checkpoint() throws(FileFailure) {
         let before = marks.withLock { $0 }
-        guard part.synchronize() else { return }
+        try synchronizePart()
         for (index, mark) in before.enumerated() {
             let present = marks.withLock { marks in
                 marks[index].synchronized = max(marks[index].synchronized, mark.written)
@@ -195,7 +204,21 @@ extension SegmentedFile {
             }
             note(present, of: index)
         }
-        _ = metadataFile.synchronize()
+        _ = synchronize(metadataFile)
+    }
+
+    /// Writes the buffered bytes of the file to the disk, and gives the file up if this fails.
+    private func synchronizePart() throws(FileFailure) {
+        if synchronize(part) { return }
+        let failure = Self.failure("cannot be stored on the disk", errno)
+        // The system reports lost bytes only once. The next call would succeed, and a later run would keep the file.
+        loss.withLock { $0 = failure }
+        unlink(names.metadata.path)
+        throw failure
+    }
+
+    private func checkForLoss() throws(FileFailure) {
+        if let failure = loss.withLock({ $0 }) { throw failure }
     }
 
     /// The permissions that new files do not get.
@@ -212,9 +235,9 @@ extension SegmentedFile {
         guard isComplete else {
             throw FileFailure(.failure, "incomplete", "A part of the file is missing. Run opget again.")
         }
-        guard fchmod(part.number, 0o644 & ~Self.mask) == 0, !isDurable || fsync(part.number) == 0 else {
-            throw Self.failure("cannot be finished", errno)
-        }
+        try checkForLoss()
+        guard fchmod(part.number, 0o644 & ~Self.mask) == 0 else { throw Self.failure("cannot be finished", errno) }
+        if isDurable { try synchronizePart() }
         let options = FileTransferOptions(existingItem: replacing ? .replace : .refuse, isDurable: isDurable)
         switch await outcome(of: FileMoveOperation(from: partURL, to: place, options: options)) {
         case .success: unlink(names.metadata.path)
@@ -225,8 +248,11 @@ extension SegmentedFile {
     }
 
     /// Unlocks the file and stops all later writes, so that another run can open the file.
+    ///
+    /// If the disk lost bytes of the file, the method first removes the file.
     func letGo() {
         isLetGo.store(true, ordering: .releasing)
+        if loss.withLock({ $0 != nil }) { discard() }
         _ = flock(part.number, LOCK_UN)
     }
 
