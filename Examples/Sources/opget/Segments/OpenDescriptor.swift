@@ -36,7 +36,7 @@ final class OpenDescriptor: Sendable {
     /// Writes the buffered bytes and the permissions of the file to the disk, or returns false and sets `errno` if this
     /// fails.
     func synchronize() -> Bool {
-        while fsync(number) != 0 {
+        while !flush() {
             switch errno {
             case EINTR: continue
             // Some file systems do not support the call, and have nothing to synchronize.
@@ -45,5 +45,13 @@ final class OpenDescriptor: Sendable {
             }
         }
         return true
+    }
+
+    private func flush() -> Bool {
+        #if canImport(Darwin)
+            // The plain call leaves the bytes in the cache of the disk, which might store the metadata first.
+            if fcntl(number, F_FULLFSYNC) != -1 { return true }
+        #endif
+        return fsync(number) == 0
     }
 }
