@@ -87,6 +87,13 @@ struct SegmentClaimTests {
         #expect(SegmentClaim.content(of: second) == nil)
     }
 
+    @Test func `a new partial file is used even if its volume lets every user write to it`() throws {
+        let part = bench.folder.appending(path: "part")
+        // Some volumes report such permissions for every file.
+        let claim = try SegmentClaim.open(part) { _ = chmod(part.path, 0o777) }
+        #expect(claim?.size == 0)
+    }
+
     @Test func `a partial file in use is not removed`() throws {
         let place = bench.folder.appending(path: "file")
         let file = try SegmentedFile(for: place, metadata(8_192))

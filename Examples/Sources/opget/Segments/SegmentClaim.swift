@@ -14,17 +14,24 @@ enum SegmentClaim {
     static func open(
         _ url: URL, makesFile: Bool = true, isOpen: () -> Void = {}
     ) throws(FileFailure) -> OpenDescriptor? {
-        let flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (makesFile ? O_CREAT : 0)
+        let flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW
         for _ in 0..<attempts {
-            let number = Foundation.open(url.path, flags, 0o600)
-            if number < 0, errno == ENOENT, !makesFile { return nil }
+            var number = Foundation.open(url.path, flags)
+            let isNew = number < 0 && errno == ENOENT
+            if isNew {
+                guard makesFile else { return nil }
+                number = Foundation.open(url.path, flags | O_CREAT | O_EXCL, 0o600)
+                // Another program has created the file in the meantime.
+                if number < 0, errno == EEXIST { continue }
+            }
             guard number >= 0 else { throw SegmentedFile.failure("cannot be opened", errno) }
             let descriptor = OpenDescriptor(number)
             isOpen()
             guard flock(number, LOCK_EX | LOCK_NB) == 0 else { throw busy }
             // The previous owner might have moved the file to its destination, or removed it.
             guard let status = presentStatus(of: number, at: url) else { continue }
-            guard isTrusted(status) else {
+            // On some volumes, each file belongs to another user, or every user can write to it.
+            guard isNew || isTrusted(status) else {
                 throw FileFailure(
                     .disk, "fileUnwritable",
                     "\(url.path) belongs to another user, or other users can write to it. Remove it.")
