@@ -142,6 +142,25 @@ struct SegmentWriterTests {
         #expect(try self.file(bench.folder, 8_192).resumedBytes == 0)
     }
 
+    @Test func `a resumed download replaces its metadata only by metadata that is on the disk`() throws {
+        let bench = try OpgetBench()
+        let first = try file(bench.folder, 8_192)
+        try [UInt8](repeating: 1, count: 100).withUnsafeBytes { bytes in try first.write(bytes, to: 0) }
+        try first.checkpoint()
+        first.letGo()
+        #expect(throws: FileFailure.self) { try file(bench.folder, 8_192) { _ in false } }
+        let names = Mutex<[String]>([])
+        let second = try file(bench.folder, 8_192) { descriptor in
+            let present = bench.names
+            names.withLock { $0 += present }
+            return descriptor.synchronize()
+        }
+        #expect(second.resumedBytes == 100)
+        // The new file is synchronized before it gets its name, and the failed attempt left none.
+        let present = names.withLock { $0 }
+        #expect(present.filter { $0.hasSuffix(".metadata.new") }.count == 1)
+    }
+
     @Test func `a write error is reported to the transfer, and missing bytes at its end`() async throws {
         let bench = try OpgetBench()
         let file = try file(bench.folder, 8_192)

@@ -48,7 +48,7 @@ final class SegmentedFile: Sendable {
         guard let part = try SegmentClaim.open(names.part) else {
             throw FileFailure(.disk, "fileUnwritable", "The file cannot be opened.")
         }
-        let opened = try Self.opened(part, names, wanted)
+        let opened = try Self.opened(part, names, wanted, synchronize)
         self.part = part
         self.synchronize = synchronize
         metadataFile = opened.metadataFile
@@ -67,7 +67,8 @@ final class SegmentedFile: Sendable {
     }
 
     private static func opened(
-        _ part: OpenDescriptor, _ names: SegmentNames, _ wanted: SegmentMetadata
+        _ part: OpenDescriptor, _ names: SegmentNames, _ wanted: SegmentMetadata,
+        _ synchronize: (OpenDescriptor) -> Bool
     ) throws(FileFailure) -> Opened {
         var metadata = wanted
         metadata.boot = SystemStart.identity
@@ -76,7 +77,7 @@ final class SegmentedFile: Sendable {
         }
         if let known, known.metadata.isOfSameFile(as: wanted), part.size == wanted.total {
             metadata.spans = known.metadata.spans
-            let metadataFile = try writeMetadata(metadata, known.marks, at: names.metadata)
+            let metadataFile = try writeMetadata(metadata, known.marks, at: names.metadata, synchronize)
             return Opened(metadata: metadata, marks: known.marks, metadataFile: metadataFile, resumed: sum(known.marks))
         }
         // A metadata file must never exist next to bytes that it does not describe.
@@ -85,7 +86,7 @@ final class SegmentedFile: Sendable {
             guard ftruncate(part.number, 0) == 0 else { throw failure("cannot be emptied", errno) }
             try makeRoom(part, wanted.total)
             let marks = wanted.spans.map { _ in SegmentMetadata.Mark() }
-            let metadataFile = try writeMetadata(metadata, marks, at: names.metadata)
+            let metadataFile = try writeMetadata(metadata, marks, at: names.metadata, synchronize)
             return Opened(
                 metadata: metadata, marks: marks, metadataFile: metadataFile,
                 discarded: known.map { sum($0.marks) } ?? 0)
@@ -121,7 +122,8 @@ final class SegmentedFile: Sendable {
     }
 
     private static func writeMetadata(
-        _ metadata: SegmentMetadata, _ marks: [SegmentMetadata.Mark], at url: URL
+        _ metadata: SegmentMetadata, _ marks: [SegmentMetadata.Mark], at url: URL,
+        _ synchronize: (OpenDescriptor) -> Bool
     ) throws(FileFailure) -> OpenDescriptor {
         guard let bytes = metadata.bytes(marks) else {
             throw FileFailure(.server, "invalidResponse", "The version identifier that the server sent is too long.")
@@ -131,7 +133,10 @@ final class SegmentedFile: Sendable {
         let number = open(passing, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard number >= 0 else { throw failure("has a metadata file that cannot be created", errno) }
         let descriptor = OpenDescriptor(number)
-        guard descriptor.put(bytes, at: 0), rename(passing, url.path) == 0 else {
+        // After a power failure, an empty file could otherwise replace marks that are on the disk.
+        guard descriptor.put(bytes, at: 0), marks.allSatisfy({ $0.synchronized == 0 }) || synchronize(descriptor),
+            rename(passing, url.path) == 0
+        else {
             let number = errno
             unlink(passing)
             throw failure("has a metadata file that cannot be written", number)
