@@ -283,8 +283,8 @@ private struct ShownBody {
         let kept = body.prefix(limit)
         // The body of a rejected response comes with its error, which contains only the beginning.
         if whole > kept.count { comment = "the first \(kept.count) of \(whole) bytes" }
-        // The limit may be within a character.
-        if let whole = String(bytes: body, encoding: .utf8), !whole.utf8.contains(0) {
+        // Foundation's initializer would drop a byte order mark. The limit may be within a character.
+        if let whole = String(validating: body, as: UTF8.self), !whole.utf8.contains(0) {
             text = body.count > limit ? String(decoding: kept, as: UTF8.self) : whole
         } else {
             (text, isBase64) = (kept.base64EncodedString(), true)

@@ -140,7 +140,8 @@ private struct CurlCommand {
 
     private func makeBody(of data: Data) -> Body {
         guard redaction.keepsSecrets else { return .text(withoutSecrets(data)) }
-        if let text = String(bytes: data, encoding: .utf8), !text.utf8.contains(0) {
+        // Foundation's initializer would drop a byte order mark.
+        if let text = String(validating: data, as: UTF8.self), !text.utf8.contains(0) {
             // The arguments of a shell builtin have no size limit.
             return text.utf8.count > Self.mostArgumentBytes ? .piped("printf %s \(quoted(text))") : .text(text)
         }

@@ -62,6 +62,8 @@
                 .data(Data((0...255).map { UInt8($0) })), .data(Data(String(repeating: text, count: 3_000).utf8)),
                 .data(Data((0..<150_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })),
                 try .file(FileRegion(file)), try .file(FileRegion(file, offset: 10, length: 500)),
+                // A byte order mark.
+                .data(Data([0xEF, 0xBB, 0xBF, 0x7B, 0x7D])),
             ]
             let fields: [HeaderFields] = [
                 [:], ["X-Quote": "it's \"a\" $HOME \\ ;", "Content-Type": "text/plain", "Cookie": "a=b; c=d"],

@@ -121,7 +121,7 @@ struct NetworkArchiveTests {
         options.bodyBytes = 300
         let bench = try OperationBench(), archive = NetworkArchive(options)
         let bytes = (0...255).map { UInt8($0) }
-        bench.server.route("PUT", "/text") { _ in .text("é\"\n") }
+        bench.server.route("PUT", "/text") { _ in .text("\u{FEFF}é\"\n") }
         bench.server.route("PUT", "/bytes") { _ in .bytes(bytes) }
         bench.server.route("PUT", "/long") { _ in .text(String(repeating: "a", count: 1_000)) }
         bench.server.route("PUT", "/refused") { _ in .text("no", status: 403) }
@@ -130,7 +130,9 @@ struct NetworkArchiveTests {
         }
         let entries = try entries(archive)
         let contents = try entries.map { try $0["response"]["content"] }
-        #expect(try contents[0]["text"].text == "é\"\n" && !contents[0].has("encoding"))
+        #expect(try contents[0]["text"].text.hasSuffix("é\"\n") && !contents[0].has("encoding"))
+        // The reader of these entries might drop the byte order mark.
+        #expect(try archive.har().range(of: Data("\u{FEFF}é".utf8)) != nil)
         #expect(try contents[1]["encoding"].text == "base64")
         #expect(try Data(base64Encoded: contents[1]["text"].text) == Data(bytes))
         #expect(try contents[2]["text"].text.count == 300 && contents[2]["comment"].text.contains("1000"))
