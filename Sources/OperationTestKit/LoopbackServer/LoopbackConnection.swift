@@ -22,8 +22,8 @@ final class LoopbackConnection {
     var parser = RequestParser()
     var exchange: Exchange?
     var isClosed = false
-    /// Whether the server has closed its sending side, so that no more responses are sent.
-    var hasClosedSending = false
+    /// Whether the server sends nothing more, because it stalls or has closed its sending side.
+    private var isSilent = false
     private(set) var isIdle = false
     private var requestCount = 0
     private var isParsing = false
@@ -92,25 +92,16 @@ final class LoopbackConnection {
     /// Ends the connection immediately, regardless of its state.
     func end(by ending: LoopbackEnding) {
         guard !isClosed else { return }
+        stopSending()
         switch ending {
-        case .stall:
-            player = nil
-            stopWaiting()
-            wait = .forever
-            return settle()
-        case .closeSending:
-            player = nil
-            stopWaiting()
-            hasClosedSending = true
-            Sockets.closeSending(file)
+        case .stall, .closeSending:
+            isSilent = true
+            if ending == .closeSending { Sockets.closeSending(file) }
             return settle()
         case .close, .reset: break
         }
         isClosed = true
-        stopWaiting()
         paceTimer?.cancel()
-        outputFile?.close()
-        player = nil
         if let exchange, !exchange.request.isComplete { loop.journal.end(exchange.request) }
         exchange = nil
         loop.remove(self)
@@ -122,7 +113,11 @@ final class LoopbackConnection {
         }
     }
 
-    func stopWaiting() {
+    private func stopSending() {
+        player = nil
+        output = []
+        outputFile?.close()
+        outputFile = nil
         wait = .none
         waitNumber += 1
         waitTimer?.cancel()
@@ -132,7 +127,7 @@ final class LoopbackConnection {
     /// Records whether the connection is idle, and updates the interest of the poller.
     func settle() {
         guard !isClosed else { return }
-        let isIdleNow = exchange == nil && player == nil && !hasClosedSending && parser.isBetweenRequests
+        let isIdleNow = exchange == nil && player == nil && !isSilent && parser.isBetweenRequests
         if isIdleNow != isIdle {
             isIdle = isIdleNow
             loop.journal.count { $0.idleConnections += isIdleNow ? 1 : -1 }
@@ -207,7 +202,7 @@ final class LoopbackConnection {
         let route = loop.routes.current.route(request.method, request.path)
         exchange = Exchange(request: request, closes: head.closes, route: route)
         loop.journal.begin(request)
-        guard !hasClosedSending else { return }
+        guard !isSilent else { return }
         if let route, route.answersEarly {
             answer(route.handler(request))
         } else if head.expectsContinue, loop.options.sendsContinue {
@@ -233,7 +228,7 @@ final class LoopbackConnection {
         guard let exchange else { return }
         loop.journal.end(exchange.request)
         if exchange.isAnswered { return finishExchange() }
-        if player == nil, !hasClosedSending, exchange.route?.answersEarly != true {
+        if player == nil, !isSilent, exchange.route?.answersEarly != true {
             answer(exchange.route?.handler(exchange.request) ?? .status(404))
         } else {
             bodyGrew()
@@ -267,7 +262,7 @@ final class LoopbackConnection {
 
     /// Responds to a request that cannot be parsed.
     private func refuse() {
-        guard player == nil, !hasClosedSending else { return }
+        guard player == nil, !isSilent else { return }
         play(.status(400).with("Connection", "close"), isHead: false, closes: true)
         advance()
     }

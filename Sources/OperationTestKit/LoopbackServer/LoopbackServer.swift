@@ -195,6 +195,9 @@ public final class LoopbackServer: Sendable {
 
     /// Ends all connections but continues to accept new connections.
     ///
+    /// The server discards the rest of each response. If `ending` leaves a connection open, the server sends nothing
+    /// more on the connection, but still reads from the client.
+    ///
     /// - Parameter ending: The way in which the server ends the connections. The default is ``LoopbackEnding/reset``.
     public func endConnections(by ending: LoopbackEnding = .reset) {
         mailbox.post(.endConnections(ending, idleOnly: false))

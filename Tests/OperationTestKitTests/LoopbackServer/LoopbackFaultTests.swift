@@ -177,6 +177,50 @@ struct LoopbackFaultTests {
         #expect(server.counts.idleConnections == 0)
     }
 
+    @Test func `stalled connections receive nothing more, and all others receive responses`() async throws {
+        let count = 32 << 20
+        server.route("/large") { _ in .bytes(TestPattern.bytes(count: count)) }
+        let address = server.addresses[0]
+        try await TestThread.run {
+            let idle = try RawClient(address), busy = try RawClient(address)
+            try idle.send(get("/"))
+            let answer = try idle.readAnswer()
+            try busy.send(get("/large"))
+            let head = try busy.readHead()
+            server.endConnections(by: .stall)
+            // The server handles messages before later connections, so it has stalled the others before it responds.
+            let later = try RawClient(address)
+            try later.send(get("/"))
+            #expect(try later.readAnswer() == answer)
+            try idle.send(get("/"))
+            try waitUntil { server.counts.answers == 2 && server.counts.requests == 4 }
+            let sent = server.counts.sentBytes - 2 * answer.utf8.count
+            #expect(sent < count)
+            // The system now has room for the rest of the response.
+            _ = try busy.read(sent - head.utf8.count)
+            try later.send(get("/"))
+            #expect(try later.readAnswer() == answer)
+            #expect(server.counts.openConnections == 3)
+            server.stop()
+            #expect(try busy.readToEnd() == ("", .end))
+            #expect(try idle.readToEnd() == ("", .end))
+        }
+    }
+
+    @Test func `a server that closes its sending side during a response continues to read`() async throws {
+        server.routeEarly("PUT", "/") { _ in .bytes(TestPattern.bytes(count: 32 << 20)) }
+        try await withClient(server) { client in
+            try client.send("PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\nabc")
+            _ = try client.readHead()
+            server.endConnections(by: .closeSending)
+            #expect(try client.readToEnd().ending == .end)
+            try client.send("def")
+            try waitUntil { server.counts.requests == 1 }
+            #expect(server.counts.openConnections == 1 && server.counts.abandoned == 0)
+        }
+        #expect(server.requests.first?.text == "abcdef")
+    }
+
     @Test(arguments: [true, false])
     func `a connection is closed after a number of requests, with or without an announcement`(
         _ says: Bool
