@@ -87,7 +87,8 @@ struct ScriptPlayer {
                 let block = Self.block(of: bytes, count)
                 if !omitsContent, !block.isEmpty { rest = .repeating(block: block, position: start, count: count) }
             case .file(let path, let offset, let count):
-                if !omitsContent { rest = .file(path: path, offset: offset, count: count) }
+                // The connection resets if it gets no bytes of the file.
+                if !omitsContent, count > 0 { rest = .file(path: path, offset: offset, count: count) }
             case .drip(let bytes, let size, let interval):
                 gathered += bytes.prefix(size)
                 let left = bytes.dropFirst(size)

@@ -66,11 +66,12 @@ struct LoopbackAnswerTests {
         }
     }
 
-    @Test func `a file is served whole and in a range`() async throws {
+    @Test func `a file is served in a range, and an empty file is served`() async throws {
         let path = "/tmp/loopback-\(UInt64.random(in: 0 ... .max)).bin"
         try Data(TestPattern.bytes(count: 300_000)).write(to: URL(fileURLWithPath: path))
         defer { try? FileManager.default.removeItem(atPath: path) }
         server.route("/") { LoopbackResource(.file(path, count: 300_000)).answer(to: $0) }
+        server.route("/empty") { LoopbackResource(.file(path, count: 0)).answer(to: $0) }
         server.route("/more") { _ in
             LoopbackAnswer(.head(200, ["Content-Length": "9"]), .sendFile(path, offset: 299_998, count: 9))
         }
@@ -78,6 +79,11 @@ struct LoopbackAnswerTests {
             try client.send(get("/", "Range: bytes=7-\r\n"))
             #expect(try client.readHead().contains("Content-Range: bytes 7-299999/300000"))
             #expect(TestPattern.matches(try client.read(299_993), from: 7))
+            // The connection stays open.
+            for _ in 0..<2 {
+                try client.send(get("/empty"))
+                #expect(try client.readAnswer().contains("Content-Length: 0\r\n"))
+            }
             try client.send(get("/more"))
             #expect(try client.readToEnd().ending == .reset)
         }
