@@ -19,7 +19,7 @@ final class FilePlaces: Sendable {
     let directory: URL
     private let settings: Settings
     private let state = Mutex(State())
-    /// The names of the files that were in the directory before the run, if the run replaces files.
+    /// The names of the files that were in the directory before the run, if the run keeps or replaces such files.
     private let before: Set<String>
     /// Whether the directory may contain partial files of downloads in segments.
     let hasSegments: Bool
@@ -28,7 +28,7 @@ final class FilePlaces: Sendable {
         self.settings = settings
         directory = URL(filePath: Self.absolute(settings.directory), directoryHint: .isDirectory)
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
-        before = settings.existing == .replace ? Set(names) : []
+        before = settings.existing == .fail ? [] : Set(names)
         hasSegments = settings.segments > 1 || names.contains { $0.hasPrefix(SegmentNames.prefix) }
     }
 
@@ -85,23 +85,30 @@ final class FilePlaces: Sendable {
 
     func isThere(_ place: URL) -> Bool { FileManager.default.fileExists(atPath: place.path) }
 
-    /// Returns whether a destination contains a file that this run did not download.
-    func isOld(_ place: URL) -> Bool { !isTaken(place) && isThere(place) }
+    /// Returns whether the destination of an item contains a file that existed before the run.
+    func isOld(_ place: URL, for item: DownloadItem) -> Bool {
+        !isTaken(place) && wasThere(place, for: item) && isThere(place)
+    }
 
-    /// Returns whether a file existed in the directory before the run.
-    func wasThere(_ place: URL) -> Bool { before.contains(place.lastPathComponent) }
+    /// Returns whether the file at the destination of an item existed before the run.
+    ///
+    /// A file that appears during the run might belong to another URL, even if the file is not recorded as taken yet. A
+    /// path in a list can lead to another directory, where each file belongs to only one item.
+    func wasThere(_ place: URL, for item: DownloadItem) -> Bool {
+        item.name?.contains("/") == true || before.contains(place.lastPathComponent)
+    }
 
     // Results for items whose destination is not free.
 
-    func resultOfUnchecked(_ place: URL) -> FileResult {
+    func resultOfUnchecked(_ place: URL, for item: DownloadItem) -> FileResult {
         if isTaken(place) { return .failed(.nameTwice) }
-        return settings.existing == .skip
-            ? .skipped(path: place.path) : .failed(.exists(place.lastPathComponent))
+        guard settings.existing == .skip else { return .failed(.exists(place.lastPathComponent)) }
+        return wasThere(place, for: item) ? .skipped(path: place.path) : .failed(.nameTwice)
     }
 
     /// Returns the result for an existing file, which opget keeps only if its checksum matches.
     func resultOfExisting(_ item: DownloadItem, _ place: URL) async -> FileResult {
-        let result = resultOfUnchecked(place)
+        let result = resultOfUnchecked(place, for: item)
         guard case .skipped = result, let expected = item.checksum else { return result }
         switch await outcome(of: FileChecksumOperation(place, algorithm: expected.algorithm)) {
         case .success(expected): return result

@@ -89,7 +89,7 @@ final class Runner: Sendable {
         let segments = places.segments(of: item, at: places.expected(for: item))
         if settings.existing == .skip, item.checksum == nil {
             let expected = places.expected(for: item)
-            if places.isOld(expected) {
+            if places.isOld(expected, for: item) {
                 segments?.removeOrphan()
                 reporter.ended(item, .skipped(path: expected.path))
                 return nil
@@ -113,7 +113,7 @@ final class Runner: Sendable {
     private func carryOut(_ item: DownloadItem, isInPieces: Bool) async -> FileResult {
         reporter.began(item)
         let expected = places.expected(for: item)
-        if client.settings.existing == .skip, places.isOld(expected) {
+        if client.settings.existing == .skip, places.isOld(expected, for: item) {
             return await places.resultOfExisting(item, expected)
         }
         if isInPieces, let result = await inPieces(item) { return result }
@@ -121,7 +121,7 @@ final class Runner: Sendable {
         case .ended(let result): return result
         case .exists(let place) where client.settings.existing == .replace:
             // Only the response determines which file to replace. The file must be older than this run.
-            guard places.wasThere(place), places.claim(place, for: item) else {
+            guard places.wasThere(place, for: item), places.claim(place, for: item) else {
                 _ = try? DownloadDestination.folder(places.directory).removePart(of: item.url)
                 return .failed(.nameTwice)
             }
@@ -188,7 +188,7 @@ final class Runner: Sendable {
         download(item) { [reporter, places] end in
             switch end {
             case .ended(let result): reporter.ended(item, result)
-            case .exists(let place): reporter.ended(item, places.resultOfUnchecked(place))
+            case .exists(let place): reporter.ended(item, places.resultOfUnchecked(place, for: item))
             }
         }
     }
