@@ -23,12 +23,11 @@ struct SegmentClaimTests {
         let (part, place) = (bench.folder.appending(path: "part"), bench.folder.appending(path: "place"))
         try Data("whole".utf8).write(to: part)
         var opened = 0
-        let claim = try #require(
-            try SegmentClaim.open(part) {
-                opened += 1
-                // Another program finishes the file at this moment.
-                if opened == 1 { _ = rename(part.path, place.path) }
-            })
+        let claim = try SegmentClaim.open(part) {
+            opened += 1
+            // Another program finishes the file at this moment.
+            if opened == 1 { _ = rename(part.path, place.path) }
+        }
         #expect(ftruncate(claim.number, 0) == 0)
         #expect(opened == 2)
         #expect(try Data(contentsOf: place) == Data("whole".utf8))
@@ -37,11 +36,10 @@ struct SegmentClaimTests {
     @Test func `a program that waits for a claim does not get a file that was deleted meanwhile`() throws {
         let part = bench.folder.appending(path: "part")
         var opened = 0
-        let claim = try #require(
-            try SegmentClaim.open(part) {
-                opened += 1
-                if opened == 1 { _ = unlink(part.path) }
-            })
+        let claim = try SegmentClaim.open(part) {
+            opened += 1
+            if opened == 1 { _ = unlink(part.path) }
+        }
         #expect(claim.put([1, 2, 3], at: 0))
         #expect(try Data(contentsOf: part).count == 3)
         #expect(throws: FileFailure.self) { try SegmentClaim.open(part) }
@@ -80,7 +78,8 @@ struct SegmentClaimTests {
             if !isTrusted { #expect(throws: FileFailure.self) { try SegmentClaim.open(part) } }
         }
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: part.path)
-        #expect(try SegmentClaim.open(part) != nil && SegmentClaim.content(of: link) == nil)
+        _ = try SegmentClaim.open(part)
+        #expect(SegmentClaim.content(of: link) == nil)
         #expect(SegmentClaim.content(of: bench.folder) == nil)
         let second = bench.folder.appending(path: "second")
         try FileManager.default.linkItem(at: part, to: second)
@@ -91,7 +90,23 @@ struct SegmentClaimTests {
         let part = bench.folder.appending(path: "part")
         // Some volumes report such permissions for every file.
         let claim = try SegmentClaim.open(part) { _ = chmod(part.path, 0o777) }
-        #expect(claim?.size == 0)
+        #expect(claim.size == 0)
+    }
+
+    @Test func `metadata of a program that begins at the same time is not removed`() throws {
+        let place = bench.folder.appending(path: "file")
+        let names = SegmentNames(for: place)
+        let metadata = try metadata(8_192)
+        try Data("left behind".utf8).write(to: names.metadata)
+        var other: SegmentedFile?
+        #expect(throws: FileFailure.self) {
+            // Another program begins to download the file at this moment.
+            try names.remove { other = try? SegmentedFile(for: place, metadata) }
+        }
+        #expect(other != nil && names.exist)
+        other = nil
+        try names.remove()
+        #expect(bench.names.isEmpty)
     }
 
     @Test func `a partial file in use is not removed`() throws {

@@ -7,19 +7,16 @@ import Foundation
 enum SegmentClaim {
     private static let attempts = 64
 
-    /// Opens and locks a partial file, or returns nil if the file is missing and must not be created.
+    /// Opens and locks a partial file, and creates a missing one.
     ///
     /// - Parameter isOpen: A closure that is called after opening and before locking the file, for tests of races with
     ///   other programs.
-    static func open(
-        _ url: URL, makesFile: Bool = true, isOpen: () -> Void = {}
-    ) throws(FileFailure) -> OpenDescriptor? {
+    static func open(_ url: URL, isOpen: () -> Void = {}) throws(FileFailure) -> OpenDescriptor {
         let flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW
         for _ in 0..<attempts {
             var number = Foundation.open(url.path, flags)
             let isNew = number < 0 && errno == ENOENT
             if isNew {
-                guard makesFile else { return nil }
                 number = Foundation.open(url.path, flags | O_CREAT | O_EXCL, 0o600)
                 // Another program has created the file in the meantime.
                 if number < 0, errno == EEXIST { continue }

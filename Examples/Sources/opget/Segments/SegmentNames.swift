@@ -21,18 +21,24 @@ struct SegmentNames: Sendable {
     var exist: Bool { Self.isThere(metadata) && Self.isThere(part) }
 
     /// Removes both files, unless another program is writing them.
-    func remove() throws(FileFailure) {
-        // After this program has locked the file, no other program can use the file with this name.
-        let claim = try SegmentClaim.open(part, makesFile: false)
-        unlink(metadata.path)
-        if claim != nil { unlink(part.path) }
+    ///
+    /// - Parameter isOpen: A closure that is called after opening and before locking the partial file, for tests of
+    ///   races with other programs.
+    func remove(isOpen: () -> Void = {}) throws(FileFailure) {
+        guard Self.isThere(metadata) || Self.isThere(part) else { return }
+        // The call creates a missing partial file. While this program has locked the file, no other program can create
+        // metadata with this name.
+        let claim = try SegmentClaim.open(part, isOpen: isOpen)
+        withExtendedLifetime(claim) {
+            unlink(metadata.path)
+            unlink(part.path)
+        }
     }
 
-    /// Removes a metadata file without a partial file.
-    ///
-    /// A program leaves this file if it is killed directly after it has moved the partial file to its destination.
+    /// Removes a metadata file without a partial file, which remains after the partial file was moved to its
+    /// destination.
     func removeOrphan() {
-        if !Self.isThere(part) { unlink(metadata.path) }
+        if !Self.isThere(part) { try? remove() }
     }
 
     private static func isThere(_ url: URL) -> Bool {

@@ -45,9 +45,7 @@ final class SegmentedFile: Sendable {
         names = SegmentNames(for: place)
         try? FileManager.default.createDirectory(
             at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
-        guard let part = try SegmentClaim.open(names.part) else {
-            throw FileFailure(.disk, "fileUnwritable", "The file cannot be opened.")
-        }
+        let part = try SegmentClaim.open(names.part)
         let opened = try Self.opened(part, names, wanted, synchronize)
         self.part = part
         self.synchronize = synchronize
@@ -245,7 +243,8 @@ extension SegmentedFile {
         if isDurable { try synchronizePart() }
         let options = FileTransferOptions(existingItem: replacing ? .replace : .refuse, isDurable: isDurable)
         switch await outcome(of: FileMoveOperation(from: partURL, to: place, options: options)) {
-        case .success: unlink(names.metadata.path)
+        // The name of the partial file is free, so another program might already use it.
+        case .success: names.removeOrphan()
         case .failure(let error):
             _ = fchmod(part.number, 0o600)
             throw error
