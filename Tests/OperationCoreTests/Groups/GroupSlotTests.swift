@@ -63,7 +63,7 @@ struct GroupSlotTests {
         try queue.add(groups)
         for group in groups { await group.ended() }
         #expect(groups.allSatisfy { ($0.outcome?.result == 2) == (form != .shielded) })
-        try await ClosureOperation { 1 }.run()
+        await queue.drained()
         #expect(queue.counts.unended == 0 && queue.counts.resting == 0)
     }
 
@@ -78,7 +78,7 @@ struct GroupSlotTests {
             await group.ended()
             #expect(child.isFinished == isTaken)
         }
-        #expect(queue.counts.unended == 0)
+        await queue.drained()
     }
 
     @Test func `a body that runs children on its thread leaves nothing behind in the line of the group`() {
