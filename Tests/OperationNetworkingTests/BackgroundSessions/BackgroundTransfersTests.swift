@@ -314,6 +314,16 @@ final class BackgroundTransfersTests {
         #expect(await recorder.ended().code == .connectionLost)
     }
 
+    @Test func `an upload whose second connection is refused does not count as unsent`() async throws {
+        let task = try await bench.upload("hello", recorder)
+        bench.session.sent(task.taskIdentifier, 3)
+        let text = "Failed to connect to example.com port 443: Connection refused"
+        try bench.end(
+            task, error: URLError(.cannotConnectToHost, userInfo: [NSLocalizedDescriptionKey: text]))
+        let record = await recorder.ended()
+        #expect(record.code == .cannotConnect && record.error?.isUnsent == false)
+    }
+
     @Test func `a canceled task cancels the system's task, and its late end changes nothing`() async throws {
         let (task, scripted) = try await bench.download(recorder)
         task.cancel()

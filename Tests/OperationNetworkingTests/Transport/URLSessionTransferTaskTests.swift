@@ -41,4 +41,31 @@ struct URLSessionTransferTaskTests {
             await Task.yield()
         }
     }
+
+    @Test(
+        arguments: [
+            ("Empty reply from server", .connectionLost), ("Recv failure: No route to host", .connectionLost),
+            ("OpenSSL SSL_read: Connection reset by peer, errno 104", .connectionLost),
+            ("OpenSSL SSL_read: error:0A000126:SSL routines::unexpected eof while reading", .connectionLost),
+            ("OpenSSL SSL_read: tlsv13 alert certificate required", .clientCertificateRejected),
+            ("transfer closed with 5 bytes remaining to read", .truncatedBody), ("a new message", .transferFailed),
+            ("Failed to connect to localhost port 1 after 0 ms: Connection refused", .cannotConnect),
+            ("Failed to connect to ssl.example.com port 443: Network is unreachable", .notConnected),
+            ("OpenSSL SSL_connect: Connection reset by peer in connection to a:443", .secureConnectionFailed),
+            ("SSL certificate problem: self-signed certificate", .untrustedCertificate),
+        ] as [(String, NetworkError.Code)])
+    func `only a failure before the request was sent counts as unsent`(text: String, code: NetworkError.Code) {
+        #if canImport(FoundationNetworking)
+            // If an address of the host refused the connection, Foundation reports later failures with the second code.
+            let numbers: [URLError.Code] = [.unknown, .cannotConnectToHost]
+        #else
+            let numbers = [URLError.Code.unknown]
+        #endif
+        let early: [NetworkError.Code] = [.cannotConnect, .notConnected, .secureConnectionFailed, .untrustedCertificate]
+        for number in numbers {
+            let failure = URLError(number, userInfo: [NSLocalizedDescriptionKey: text])
+            let error = URLSessionFailure(failure, phase: .awaitingResponse).error
+            #expect(error.code == code && error.isUnsent == early.contains(code), "\(number): \(error)")
+        }
+    }
 }

@@ -279,6 +279,7 @@ extension URLSessionAdapter {
         case .redirect(let refuse): refuse()
         case .refusedChallenge: transfer.isChallengeRefused = true
         case .sent(let count):
+            if count > 0 { task.confined.wasSent = true }
             transfer.sent(count, now: Self.now)
             task.reportSent(count)
         case .response(let response): fail(task, transfer.received(response, task, now: Self.now))

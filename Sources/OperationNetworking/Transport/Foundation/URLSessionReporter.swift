@@ -145,8 +145,9 @@ package struct URLSessionFailure {
 
     package var error: NetworkError {
         let known = NetworkError(failure, phase: phase)
-        guard let failure = failure as? URLError, let (code, message) = meaning(failure, known) else { return known }
-        let isEarly = known.phase == .connecting || code == .secureConnectionFailed || code == .untrustedCertificate
+        guard let failure = failure as? URLError, let (code, message) = meaning(failure) else { return known }
+        // Without a connection, nothing was sent.
+        let isEarly = [.cannotConnect, .notConnected, .secureConnectionFailed, .untrustedCertificate].contains(code)
         return NetworkError(
             code: code, phase: isEarly ? .connecting : phase, message: message, underlying: known.underlying)
     }
@@ -154,10 +155,30 @@ package struct URLSessionFailure {
     /// Returns a more precise meaning, or `nil` if the error code says enough.
     ///
     /// On Linux, most errors have the code -1, and only the message of libcurl distinguishes them.
-    private func meaning(_ failure: URLError, _ known: NetworkError) -> (NetworkError.Code, String)? {
+    private func meaning(_ failure: URLError) -> (NetworkError.Code, String)? {
         let text = failure.localizedDescription.lowercased()
         func says(_ words: String...) -> Bool { words.contains { text.contains($0) } }
-        switch failure.code.rawValue {
+        // The message contains the name of the host, in which any of the words below can occur.
+        let isConnecting = ["failed to connect", "couldn't connect", "could not connect"].contains {
+            text.hasPrefix($0)
+        }
+        #if canImport(FoundationNetworking)
+            // If an address of the host refused the connection, Foundation also reports each later failure with -1004.
+            // Another address may have accepted the connection, and the server may have processed the request.
+            let number = failure.code == .cannotConnectToHost ? -1 : failure.code.rawValue
+        #else
+            let number = failure.code.rawValue
+        #endif
+        switch number {
+        case -1 where isConnecting && says("unreachable", "no route"):
+            return (.notConnected, "The host cannot be reached from here. Check the network.")
+        case -1 where isConnecting:
+            return (.cannotConnect, "The server does not accept connections. Check the host and the port.")
+        // The following two failures can also occur after the handshake, when the server may have the request.
+        case -1 where says("alert") && says("certificate", "unknown ca"):
+            return (.clientCertificateRejected, "The server rejected the client certificate, or requires one.")
+        case -1 where says("ssl_read", "ssl_write", "gnutls recv", "gnutls send"):
+            return (.connectionLost, "The connection broke.")
         case -1 where says("certificate", "self-signed", "self signed"):
             return (.untrustedCertificate, "The server's certificate is not trusted.")
         case -1 where says("ssl", "tls"):
@@ -172,14 +193,13 @@ package struct URLSessionFailure {
             return (.headerTooLarge, "The headers of the response are too large.")
         case -1 where says("chunk", "hexadecimal", "weird", "malformed", "header", "http/", "content-length"):
             return (.invalidResponse, "The response is not valid HTTP. Check the port and the server.")
-        case -1 where says("unreachable", "no route"):
-            return (.notConnected, "The host cannot be reached from here. Check the network.")
         case -1 where says("recv failure", "send failure", "broken pipe", "reset", "stream", "connection died"):
             return (.connectionLost, "The connection broke.")
         // The scheme was checked before, so the response is of an unknown kind.
         case -1002: return (.invalidResponse, "The response is not valid HTTP. Check the port and the server.")
-        case -1011 where says("empty reply"), -1005:
+        case -1 where says("empty reply"), -1011 where says("empty reply"), -1005:
             return (.connectionLost, "The connection broke before the response was complete.")
+        case -1: return (.transferFailed, "The transfer failed.")
         default: return nil
         }
     }
