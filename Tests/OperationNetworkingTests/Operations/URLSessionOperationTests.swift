@@ -78,6 +78,17 @@ struct URLSessionOperationTests {
         }
     }
 
+    #if canImport(FoundationNetworking)
+        @Test func `a POST without a body is sent once, although another request left a connection open`() async throws {
+            let bench = try OperationBench { _ in .text("Hello") }
+            bench.server.route("POST", "/act") { _ in .hangUp }
+            _ = try await text(bench.server.url("/")).run()
+            let record = try await session.run(bench.server.url("/act"), "POST")
+            #expect(record.code == .connectionLost && record.error?.isUnsent == false)
+            #expect(bench.server.requests.map(\.path) == ["/", "/act"])
+        }
+    #endif
+
     @Test func `a file is downloaded to its destination`() async throws {
         let bench = try OperationBench { _ in .repeating(TestPattern.block, count: 1 << 20) }
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("urlsession-\(UUID())")

@@ -42,8 +42,8 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
     /// An object that creates Foundation's tasks in private sessions, whose configuration leaves out all unsafe
     /// options.
     ///
-    /// A request with a body gets its own session, and so its own connection. If a kept connection broke, Foundation
-    /// would send an empty body over a new one.
+    /// If a kept connection breaks, Foundation sends the request again over a new one, but without the body. So a request
+    /// with a body, and a request that is not idempotent, gets its own session and connection.
     final class URLSessionTaskMaker: Sendable {
         private static let idleLifetime = Duration.seconds(60)
 
@@ -113,7 +113,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
         ) throws(NetworkError) -> URLSessionWork {
             let plain = URLRequest(carrying: request, adding: fields, timeout: URLRequest.longInterval)
             // A request that goes ahead of others must not wait for the requests of the kept session.
-            if case .none = body, !request.options.isAhead {
+            if case .none = body, request.isIdempotent, !request.options.isAhead {
                 let (session, reporter) = keptSession()
                 let task = session.dataTask(with: plain)
                 reporter.listen(to: task, handler)
