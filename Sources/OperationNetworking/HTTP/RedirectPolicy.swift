@@ -45,6 +45,9 @@ public struct RedirectPolicy: Sendable {
     /// every header that ``LogRedaction/secrets`` hides because of its name, such as `X-Api-Key`, or because of its
     /// value, such as `Bearer …`.
     ///
+    /// The session keeps the `Idempotency-Key` header, so that the other origin also recognizes repeated requests. If
+    /// you add this name, a retry can make the other origin process a request twice.
+    ///
     /// To send a credential to another origin, create a separate request to that origin.
     public var secretHeaders: [String] = []
     package let rule: Rule
@@ -265,7 +268,10 @@ extension HeaderFields {
     package func withoutSecrets(named names: [String] = []) -> HeaderFields {
         var rest = self
         for name in Self.secretNames + names { rest.remove(name) }
-        for header in rest where LogRedaction.secrets.hides(header) { rest.remove(header.name) }
+        // A retry relies on the key, which gives no access to anything.
+        for header in rest where !header.isNamed(IdempotencyKey.field) && LogRedaction.secrets.hides(header) {
+            rest.remove(header.name)
+        }
         return rest
     }
 }

@@ -43,6 +43,13 @@ struct RedirectMachineTests {
         #expect(same.headers.count == 4)
     }
 
+    @Test func `an idempotency key is sent to another origin unless the policy lists it`() throws {
+        let first = try hop("POST", headers: ["Idempotency-Key": "one", "X-Api-Key": "k"])
+        #expect(try next(308, "https://o.com/", after: first)?.headers == ["Idempotency-Key": "one"])
+        let policy = with(RedirectPolicy.follow) { $0.secretHeaders = ["idempotency-key"] }
+        #expect(try next(308, "https://o.com/", after: first, policy: policy)?.headers == [:])
+    }
+
     @Test func `headers that look like credentials are not sent to another origin, and harmless ones are`() throws {
         let secrets: HeaderFields = [
             "Authentication": "anything", "Authn": "anything", "X-Client-Cert": "MIIB", "X-SSL-Client-Cert": "MIIB",

@@ -32,6 +32,16 @@ struct RetryRequestTests {
         #expect(bench.server.requests.map { $0["Idempotency-Key"] } == ["one", "one"])
     }
 
+    @Test func `each attempt sends the idempotency key also after a redirect to another origin`() async throws {
+        let other = try LoopbackServer()
+        bench.server.route("POST", "/") { _ in .redirect(to: other.url("/").absoluteString, status: 307) }
+        other.route("POST", "/") { $0.number < 1 ? .hangUp : .text("done") }
+        let operation = Hooked(bench)
+        operation.idempotencyKey = IdempotencyKey("one")
+        #expect(try await setting.driven(operation, setting.retry()).run() == "done")
+        #expect(other.requests.map { $0["Idempotency-Key"] } == ["one", "one"])
+    }
+
     @Test(arguments: [true, false])
     func `an empty idempotency key does not count`(isOfHook: Bool) async throws {
         bench.server.route("POST", "/") { _ in .status(503) }
