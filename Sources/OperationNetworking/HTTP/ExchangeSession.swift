@@ -82,7 +82,8 @@ public final class ExchangeSession: NetworkSession {
 
     /// Removes the credentials that the session remembers for later requests.
     ///
-    /// For example, call this method when the user signs out.
+    /// For example, call this method when the user signs out. If a server later accepts a credential that a request in
+    /// progress already uses, the session does not remember the credential again.
     public func forgetCredentials() {
         memory.withLock { $0.forgetAll() }
     }
@@ -97,6 +98,9 @@ public final class ExchangeSession: NetworkSession {
             URLSessionAdapter.of(session).reportLostCookies()
         #endif
     }
+
+    /// The generation of a credential that a rule is about to be asked for.
+    var proofGeneration: Int { memory.withLock { $0.generation } }
 
     func useProof(for hop: Hop) -> (proof: Proof, value: String)? {
         guard configuration.challenges?.remembers == true else { return nil }

@@ -189,12 +189,14 @@ extension ExchangeTask {
         for question in questions {
             // The exchange may have ended, so that the decision is no longer needed.
             guard state.withLock({ $0.machine.beingDecided(step) }) != nil else { break }
+            let generation = session.proofGeneration
             let credential = await rule(question)
             let found: NextStep? = state.withLock { state in
                 guard let source = state.machine.beingDecided(step),
-                    let proof = state.detours?.challenges.take(
+                    var proof = state.detours?.challenges.take(
                         credential, for: question, clientNonce: Self.newNonce())
                 else { return nil }
+                proof.generation = generation
                 return .proof(source.prepared.hop, proof)
             }
             if let found { return .next(found) }

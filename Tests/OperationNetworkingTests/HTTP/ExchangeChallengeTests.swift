@@ -51,6 +51,41 @@
             #expect(server.requests.count == 5)
         }
 
+        @Test func `a credential that is accepted after forgetCredentials is not remembered`() async throws {
+            let (isOut, asked, answers) = (Gate(), Gate(), Gate())
+            server.route("/a*") { request in
+                guard request["Authorization"] != nil else {
+                    return .status(401, ["WWW-Authenticate": "Basic realm=r"])
+                }
+                guard request.path == "/a/slow" else { return .status(204) }
+                return LoopbackAnswer(.stall(until: isOut), .head(200, ["Content-Length": "0"]))
+            }
+            let session = session(
+                ChallengePolicy { question in
+                    asked.open()
+                    await answers.passage()
+                    return Self.annaOnce(question)
+                })
+            // The user signs out while the rule is asked.
+            let first = TransferRecorder()
+            try session.begin(server.url("/a/1"), first)
+            await asked.passage()
+            session.forgetCredentials()
+            answers.open()
+            #expect(await first.ended().status == 204)
+            #expect(try await session.run(server.url("/a/2")).status == 204)
+            #expect(server.requests.map { $0["Authorization"] != nil } == [false, true, false, true])
+            // The user signs out while a request with the remembered credential is in progress.
+            let second = TransferRecorder()
+            try session.begin(server.url("/a/slow"), second)
+            _ = await server.heads(atLeast: 5)
+            session.forgetCredentials()
+            isOut.open()
+            #expect(await second.ended().status == 200)
+            #expect(try await session.run(server.url("/a/3")).status == 204)
+            #expect(server.requests.map { $0["Authorization"] != nil }.suffix(3) == [true, false, true])
+        }
+
         @Test(arguments: ["MD5", "SHA-256"])
         func `a Digest response matches the server's computation, with a new nonce count each time`(algorithm: String)
             async throws

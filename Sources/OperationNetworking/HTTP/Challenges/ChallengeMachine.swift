@@ -42,8 +42,9 @@ package struct ChallengeMachine: Sendable {
         let challenges = Self.usable(Challenge.parse(head.headers.values("WWW-Authenticate")))
         if let proof {
             let renewed = challenges.first { isRenewal($0, of: proof) }
-            if let renewed, let next = Proof(renewed, proof.credential, at: address.origin, clientNonce: clientNonce())
+            if let renewed, var next = Proof(renewed, proof.credential, at: address.origin, clientNonce: clientNonce())
             {
+                next.generation = proof.generation
                 tries += 1
                 return .answer(next)
             }

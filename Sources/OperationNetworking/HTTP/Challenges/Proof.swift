@@ -19,6 +19,8 @@ package struct Proof: Sendable {
     private let clientNonce: String
     /// The number of times that the nonce was used.
     package private(set) var count: UInt32 = 0
+    /// The number of times that the memory had removed all proofs when the credential was requested.
+    var generation = 0
 
     /// Creates a proof, or returns `nil` if the credential cannot answer the challenge.
     package init?(_ challenge: Challenge, _ credential: Credential, at origin: WebOrigin, clientNonce: String) {
@@ -85,6 +87,8 @@ package struct ProofMemory: Sendable {
     }
 
     private var entries: [WebOrigin: [Entry]] = [:]
+    /// The number of times that all proofs were removed.
+    private(set) var generation = 0
     private static let limit = 256
     private static let limitPerOrigin = 8
     private static let limitOfPaths = 16
@@ -101,10 +105,11 @@ package struct ProofMemory: Sendable {
         return (group[index].proof, value)
     }
 
-    /// Stores a proof after a request with it got a response other than a challenge.
+    /// Stores a proof after a request with it got a response other than a challenge, unless all proofs were removed
+    /// since its credential was requested.
     package mutating func remember(_ proof: Proof, acceptedBy hop: Hop) {
         let address = hop.address
-        guard proof.space.origin == address.origin else { return }
+        guard proof.space.origin == address.origin, proof.generation == generation else { return }
         var group = entries[proof.space.origin] ?? []
         var paths: [String] = []
         if let index = group.firstIndex(where: { $0.proof.space == proof.space }) {
@@ -133,5 +138,8 @@ package struct ProofMemory: Sendable {
     }
 
     /// Removes all proofs, for example when the user signs out.
-    package mutating func forgetAll() { entries = [:] }
+    package mutating func forgetAll() {
+        entries = [:]
+        generation += 1
+    }
 }
