@@ -107,9 +107,11 @@ public final class ExchangeSession: NetworkSession {
         return memory.withLock { $0.use(for: hop) }
     }
 
-    func remember(_ proof: Proof, acceptedBy hop: Hop) {
+    func remember(_ proof: Proof, acceptedBy prepared: PreparedHop) {
         guard configuration.challenges?.remembers == true else { return }
-        memory.withLock { $0.remember(proof, acceptedBy: hop) }
+        memory.withLock {
+            $0.remember(proof, acceptedBy: prepared.hop, isFromMemory: prepared.isProofFromMemory)
+        }
     }
 
     func forget(_ proof: Proof) {

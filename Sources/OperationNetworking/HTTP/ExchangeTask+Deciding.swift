@@ -86,14 +86,14 @@ extension ExchangeTask {
         let prepared = source.prepared
         guard head.status == 401 || (300..<400).contains(head.status) else {
             // The server accepted the proof, if there is one.
-            if let proof = prepared.proof { session.remember(proof, acceptedBy: prepared.hop) }
+            if let proof = prepared.proof { session.remember(proof, acceptedBy: prepared) }
             return deliver(head, from: source, step: step)
         }
         if let proof = prepared.proof, prepared.isProofFromMemory, head.status == 401 { session.forget(proof) }
         let (verdict, accepted) = state.withLock { state in
             self.verdict(&state, head, prepared)
         }
-        if let accepted { session.remember(accepted, acceptedBy: prepared.hop) }
+        if let accepted { session.remember(accepted, acceptedBy: prepared) }
         switch verdict {
         case .deliver: deliver(head, from: source, step: step)
         case .next(let next): leave(source, head, for: next, step: step)

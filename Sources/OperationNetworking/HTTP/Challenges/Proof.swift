@@ -68,6 +68,11 @@ package struct Proof: Sendable {
         }
     }
 
+    /// Returns whether the proofs differ at most in the number of their uses.
+    func isSame(as other: Proof) -> Bool {
+        space == other.space && credential == other.credential && nonce == other.nonce
+    }
+
     /// Returns whether the proof may be sent to a path without a challenge (RFC 7617, section 2.2).
     func reaches(_ path: String, acceptedAt accepted: String) -> Bool {
         guard space.scheme == "basic" else { return true }
@@ -107,15 +112,20 @@ package struct ProofMemory: Sendable {
 
     /// Stores a proof after a request with it got a response other than a challenge, unless all proofs were removed
     /// since its credential was requested.
-    package mutating func remember(_ proof: Proof, acceptedBy hop: Hop) {
+    ///
+    /// - Parameter isFromMemory: Whether the proof was taken from this memory. If the memory no longer contains the
+    ///   proof, a server refused it in the meantime, or a newer proof replaced it.
+    package mutating func remember(_ proof: Proof, acceptedBy hop: Hop, isFromMemory: Bool = false) {
         let address = hop.address
         guard proof.space.origin == address.origin, proof.generation == generation else { return }
         var group = entries[proof.space.origin] ?? []
         var paths: [String] = []
-        if let index = group.firstIndex(where: { $0.proof.space == proof.space }) {
+        let index = group.firstIndex { $0.proof.space == proof.space }
+        let known = index.map { group[$0].proof }.flatMap { $0.isSame(as: proof) ? $0 : nil }
+        guard known != nil || !isFromMemory else { return }
+        if let index {
             // A nonce count must not be used twice, so the higher of two counts is kept.
-            let known = group[index].proof
-            if known.nonce == proof.nonce, known.count >= proof.count, known.credential == proof.credential {
+            if let known, known.count >= proof.count {
                 guard !group[index].reaches(address.path) else { return }
                 paths = group[index].paths
             }
@@ -132,9 +142,7 @@ package struct ProofMemory: Sendable {
 
     /// Removes a proof that a server refused.
     package mutating func forget(_ proof: Proof) {
-        entries[proof.space.origin]?.removeAll {
-            $0.proof.space == proof.space && $0.proof.credential == proof.credential && $0.proof.nonce == proof.nonce
-        }
+        entries[proof.space.origin]?.removeAll { $0.proof.isSame(as: proof) }
     }
 
     /// Removes all proofs, for example when the user signs out.

@@ -178,6 +178,25 @@ struct ChallengeMachineTests {
         #expect(last == nil)
     }
 
+    @Test func `an older nonce that is accepted late does not replace a newer nonce`() throws {
+        var memory = ProofMemory()
+        func proof(_ nonce: String) throws -> Proof {
+            let challenge = Challenge.parse(["Digest realm=d, nonce=\(nonce), qop=auth"])[0]
+            return try #require(Proof(challenge, anna, at: hop().address.origin, clientNonce: "c"))
+        }
+        memory.remember(try proof("one"), acceptedBy: try hop())
+        let taken = memory.use(for: try hop())
+        let late = try #require(taken?.proof)
+        memory.forget(late)
+        memory.remember(late, acceptedBy: try hop(), isFromMemory: true)
+        let refused = memory.use(for: try hop())
+        #expect(refused == nil)
+        memory.remember(try proof("two"), acceptedBy: try hop())
+        memory.remember(late, acceptedBy: try hop(), isFromMemory: true)
+        let newer = memory.use(for: try hop())?.proof
+        #expect(newer?.nonce == "two")
+    }
+
     @Test func `the description of a credential does not contain its secret`() {
         #expect(!"\(anna)".contains("secret") && !"\(Credential.token("secret"))".contains("secret"))
     }
