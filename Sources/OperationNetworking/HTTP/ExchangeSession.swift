@@ -88,6 +88,14 @@ public final class ExchangeSession: NetworkSession {
         memory.withLock { $0.forgetAll() }
     }
 
+    /// Whether the transport may keep cookies and add them to requests, as a `URLSession` does on Apple platforms.
+    var hasHiddenCookies: Bool {
+        #if OPERATIONKIT_LIBCURL
+            if transport is CurlSession || transport is URLSession { return false }
+        #endif
+        return configuration.cookies == nil
+    }
+
     /// Stores the cookies that a response sets.
     func keepCookies(of head: ResponseHead) {
         configuration.cookies?.receive(head.headers.values("Set-Cookie"), from: head.url)

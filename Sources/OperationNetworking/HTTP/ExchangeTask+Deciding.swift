@@ -129,7 +129,9 @@ extension ExchangeTask {
             case .ask(let questions): return (.askForCredential(questions), nil)
             }
         }
-        switch detours.redirects.receive(head, to: prepared.hop, cookies: prepared.cookies) {
+        let redirect = detours.redirects.receive(
+            head, to: prepared.hop, cookies: prepared.cookies, hasHiddenCookies: session.hasHiddenCookies)
+        switch redirect {
         case .deliver: return (.deliver, accepted)
         case .follow(let hop): return (.next(.redirect(hop)), accepted)
         case .ask(let proposal, let hop): return (.askForRedirect(proposal, hop), accepted)

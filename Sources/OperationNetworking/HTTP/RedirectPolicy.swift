@@ -186,11 +186,20 @@ package struct RedirectMachine: Sendable {
     ///   - head: The response headers.
     ///   - hop: The request that got the response.
     ///   - cookies: The value of the `Cookie` header that was sent with the request.
-    package mutating func receive(_ head: ResponseHead, to hop: Hop, cookies: String?) -> Action {
+    ///   - hasHiddenCookies: Whether the transport may add the cookies that it keeps to requests without this header.
+    ///     The default is `false`.
+    package mutating func receive(
+        _ head: ResponseHead, to hop: Hop, cookies: String?, hasHiddenCookies: Bool = false
+    ) -> Action {
         guard Self.statuses.contains(head.status) else { return .deliver }
         let locations = head.headers.values("Location")
         guard let location = locations.first else { return .deliver }
-        visits.insert(Visit(method: hop.method, resource: hop.address.resource, cookies: cookies))
+        if hasHiddenCookies, cookies == nil, head.headers.contains("Set-Cookie") {
+            // The same request may now be sent with other cookies, so that only the maximum count ends a loop.
+            visits = []
+        } else {
+            visits.insert(Visit(method: hop.method, resource: hop.address.resource, cookies: cookies))
+        }
         if case .stop = policy.rule { return .deliver }
         guard locations.allSatisfy({ $0 == location }) else { return .fail(.ambiguous) }
         guard count < policy.maximumCount else { return .fail(.tooMany(limit: policy.maximumCount)) }

@@ -89,6 +89,19 @@
             #expect(server.requests.first?["Authorization"] == "Basic x")
         }
 
+        @Test func `a redirect to itself is followed after a cookie that the transport may keep`() async throws {
+            let hasCookie = Locked(false)
+            let scripted = ScriptedSession { _ in
+                hasCookie.withLock { exchange(&$0, with: true) }
+                    ? [.head(200, [:])] : [.head(302, ["Location": "/a", "Set-Cookie": "seen=1"])]
+            }
+            let recorder = TransferRecorder()
+            let session = ExchangeSession(over: scripted)
+            try session.begin(try #require(URL(string: "https://h.com/a")), recorder)
+            while scripted.step() {}
+            #expect(await recorder.ended().status == 200)
+        }
+
         @Test func `a redirect loop, too many redirects and an invalid Location are errors`() async throws {
             server.route("/loop") { _ in .redirect(to: "/loop") }
             server.route("/ping") { _ in .redirect(to: "/pong") }

@@ -164,6 +164,20 @@ struct RedirectMachineTests {
         #expect(machine.follow(first, cookies: "id=1") == .loop)
     }
 
+    @Test func `a redirect to itself that sets a cookie is no loop if the transport may keep the cookie`() throws {
+        let first = try hop()
+        let url = try #require(URL(string: "https://h.com/a"))
+        let response = ResponseHead(url: url, status: 302, headers: ["Location": "/a", "Set-Cookie": "id=1"])
+        let cases: [(isHidden: Bool, cookies: String?, failure: RedirectFailure?)] = [
+            (true, nil, nil), (false, nil, .loop), (true, "own=1", .loop),
+        ]
+        for (isHidden, cookies, failure) in cases {
+            var machine = RedirectMachine(policy: .follow)
+            _ = machine.receive(response, to: first, cookies: cookies, hasHiddenCookies: isHidden)
+            #expect(machine.follow(first, cookies: cookies) == failure)
+        }
+    }
+
     @Test(arguments: [0, 1, 3, 10])
     func `at most maximumCount redirects are followed`(limit: Int) throws {
         let policy = with(RedirectPolicy.follow) { $0.maximumCount = limit }
