@@ -10,7 +10,7 @@ import Testing
 #endif
 
 /// A task that counts its suspensions, like Foundation's tasks on Apple platforms.
-private final class CountingTask: SystemTask {
+final class CountingTask: SystemTask {
     private let count: Locked<Int>
 
     init(suspensions: Int = 0) { count = Locked(suspensions) }

@@ -10,6 +10,26 @@ import Testing
     import FoundationNetworking
 #endif
 
+/// A maker whose tasks do nothing, so that the test reports the events of Foundation.
+private final class ScriptedTaskMaker: URLSessionTaskMaking {
+    let isMade = Gate()
+    let handler = Locked<URLSessionEvent.Handler?>(nil)
+    let isInBackground = false
+
+    func makeWork(
+        _ request: NetworkRequest, _ body: URLSessionTransferBody.Form, _ existing: (any SystemTask)?,
+        _ handler: @escaping URLSessionEvent.Handler
+    ) -> URLSessionWork {
+        self.handler.withLock { $0 = handler }
+        isMade.open()
+        return URLSessionWork(task: CountingTask())
+    }
+
+    func wake() {}
+    func idle(_ action: @escaping @Sendable () -> Void) {}
+    func rest() {}
+}
+
 /// Tests tasks of Foundation's session before Foundation is involved.
 @Suite(.timeLimit(.minutes(3)))
 struct URLSessionTransferTaskTests {
@@ -40,6 +60,31 @@ struct URLSessionTransferTaskTests {
             try Task.checkCancellation()
             await Task.yield()
         }
+    }
+
+    @Test(arguments: [("text/plain", true), ("multipart/x-mixed-replace; boundary=x", false)])
+    func `a response that begins again after some of its bytes fails, unless it has parts`(
+        type: String, fails: Bool
+    ) async throws {
+        let maker = ScriptedTaskMaker()
+        let adapter = URLSessionAdapter(
+            maker, on: DispatchQueue(label: "scripted"), spoolingInto: FileManager.default.temporaryDirectory)
+        let url = try #require(URL(string: "http://127.0.0.1:9/"))
+        let recorder = TransferRecorder()
+        adapter.makeTask(with: try NetworkRequest(url: url), receiver: recorder).resume()
+        await maker.isMade.passage()
+        let handler = maker.handler.withLock { $0 }
+        let report = try #require(handler)
+        let head = try #require(
+            HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: ["Content-Type": type]))
+        for text in ["ab", "abcd"] {
+            report(.response(head))
+            report(.bytes(Data(text.utf8)))
+        }
+        report(.end(nil))
+        let record = await recorder.ended()
+        #expect(record.text == (fails ? "ab" : "ababcd"))
+        #expect(fails ? record.code == .connectionLost : record.error == nil)
     }
 
     @Test(

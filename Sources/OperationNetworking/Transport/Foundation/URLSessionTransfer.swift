@@ -138,7 +138,14 @@ extension URLSessionTransfer {
             task.report(.informational(head))
             return nil
         }
-        guard self.head == nil else { return nil }
+        if let first = self.head {
+            // Foundation reports each part of a response of this type as a response.
+            let isMixed = first.headers["Content-Type"]?.lowercased().hasPrefix("multipart/x-mixed-replace") == true
+            guard receivedCount > 0, !isMixed else { return nil }
+            return NetworkError(
+                code: .connectionLost, phase: .receiving,
+                message: "The response began again after a part of it was received. Try again.")
+        }
         if let problem = head.headers.framingProblem {
             return NetworkError(
                 code: .invalidResponse, phase: .awaitingResponse,
