@@ -17,7 +17,8 @@ public struct AuthenticationOptions: Sendable {
     /// The origins to which OperationKit sends the credential.
     ///
     /// The default is `nil`. With this value, an operation of a ``NetworkBase`` sends the credential only to the origin
-    /// of the base, and any other operation sends the credential to all origins.
+    /// of the base, even if a hook or a ``PostponedOperations/Change`` changes the URL. Any other operation sends the
+    /// credential to all origins.
     ///
     /// The authenticator compares only the scheme, the host and the port of a URL. If a URL in this array does not
     /// specify a scheme and a host, operations that use the authenticator fail with ``NetworkError/Code/invalidURL``.

@@ -27,6 +27,10 @@ import OperationCore
 /// count toward ``RetryPolicy/maximumAttempts``. An operation whose request body can be read only once is never paused.
 public final class PostponedOperations: Sendable {
     /// A closure that changes the request of a paused operation before the operation sends the request again.
+    ///
+    /// If the closure moves the request from the origin of the operation's ``NetworkBase`` to another origin, the
+    /// operation removes the headers of the base from the request. An authenticator then adds its credential only if
+    /// ``AuthenticationOptions/origins`` contains the other origin.
     public typealias Change = @Sendable (NetworkRequest) throws -> NetworkRequest
 
     private typealias Entry = WaitingOperation<AttemptPolicyDecision>

@@ -206,14 +206,6 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
         return endpoint
     }
 
-    /// Creates the request of an operation, and keeps the credentials of its realms from other origins.
-    func request(at base: NetworkBase, for attempts: NetworkAttempts) throws -> NetworkRequest {
-        if let place = values.place, place.allowsOtherOrigin {
-            attempts.policies?[.credential]?.keepCredentials(at: RequestOrigin(of: base.url))
-        }
-        return try request(at: base)
-    }
-
     package func request(at base: NetworkBase) throws -> NetworkRequest {
         let body = try makeBody(base)
         var (fields, own) = (base.headers, headers)
@@ -421,18 +413,20 @@ extension NetworkBase {
 final class EndpointDownload: NetworkDownloadOperation<URL>, @unchecked Sendable {
     // Sendable: the class adds no mutable state.
 
-    private let makeEndpointRequest: @Sendable (NetworkBase, NetworkAttempts) throws -> NetworkRequest
+    private let makeEndpointRequest: @Sendable (NetworkBase) throws -> NetworkRequest
     private let base: NetworkBase
 
     init<Ignored: Sendable>(_ endpoint: Endpoint<Ignored>, at base: NetworkBase) {
-        (makeEndpointRequest, self.base) = ({ try endpoint.request(at: $0, for: $1) }, base)
+        (makeEndpointRequest, self.base) = ({ try endpoint.request(at: $0) }, base)
         super.init(RequestDraft(head: .none), base.session, nil)
         take(base)
     }
 
     package override var isOfOwnClass: Bool { true }
 
-    override func makeRequest() throws -> NetworkRequest { try makeEndpointRequest(base, networkAttempts) }
+    override func makeRequest() throws -> NetworkRequest { try makeEndpointRequest(base) }
+
+    override var serviceOfHooks: NetworkOperationOptions.Service? { base.service }
 
     override var inheritedTransferOptions: TransferOptions { base.options }
 }

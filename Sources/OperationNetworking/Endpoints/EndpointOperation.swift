@@ -90,12 +90,7 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
     ///
     /// - Throws: A ``NetworkError`` if the URL, a header or the body is not valid, or the error that
     ///   ``Endpoint/makeBody`` throws. The attempt then fails.
-    open override func makeRequest() throws -> NetworkRequest {
-        let base = base
-        // A subclass may have a hook that sends the request to another origin.
-        if !hasNoOverrides { networkAttempts.policies?[.credential]?.keepCredentials(at: RequestOrigin(of: base.url)) }
-        return try endpoint.request(at: base, for: networkAttempts)
-    }
+    open override func makeRequest() throws -> NetworkRequest { try endpoint.request(at: base) }
 
     override var serviceOfHooks: NetworkOperationOptions.Service? { base.service }
 

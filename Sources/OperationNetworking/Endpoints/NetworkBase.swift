@@ -532,8 +532,8 @@ extension NetworkOperation {
     ///   `offline`, `realms`, `postponed`, `log`, `observers`, the handlers and the callback queue, if you have set
     ///   them in the base.
     /// - The operation adds missing ``NetworkBase/headers`` to each request to the origin of ``NetworkBase/url``. The
-    ///   operation does not send these headers to another origin, even if a hook changes the URL of the request,
-    ///   because a header might be a credential.
+    ///   operation does not send these headers to another origin, even if a hook or a
+    ///   ``PostponedOperations/Change`` changes the URL of the request, because a header might be a credential.
     /// - An authenticator without ``AuthenticationOptions/origins`` adds its credential only to requests to the origin
     ///   of ``NetworkBase/url``.
     /// - The operation uses the session of the base, unless you created the operation with another session, such as

@@ -21,23 +21,33 @@ extension NetworkOperation: AttemptOwner {
         extendLifetime(old)
         try checkEvaluation()
         var request = try makeRequest()
-        if let service {
-            networkAttempts.policies?[.credential]?.keepCredentials(at: service.origin)
-            request = try service.completed(request)
-        }
+        if let service { request = try service.completed(request) }
+        keepCredentials()
         if let options { request = try request.with(options) }
         if hasNoOverrides { return request }
         let foundation = try prepareRequest(request.foundation)
         let changed = try request.changed(to: foundation)
         settings.release { exchange(&$0.prepared, with: (foundation, changed)) }
-        return serviceOfHooks?.checked(changed, madeOf: request) ?? changed
+        return checked(changed, madeOf: request)
+    }
+
+    /// Restricts the credentials of realms without origins to the origin of the operation's base, because a class, a
+    /// hook or a change may send the request to another origin.
+    private func keepCredentials() {
+        guard let agent = networkAttempts.policies?[.credential], let base = serviceOfHooks else { return }
+        // The operation of an endpoint may also use another base. The realms can be those of either base.
+        let isOnlyOrigin = service.map { $0.origin == base.origin } ?? true
+        agent.keepCredentials(at: isOnlyOrigin ? base.origin : nil)
+    }
+
+    package func checked(_ changed: NetworkRequest, madeOf request: NetworkRequest) -> NetworkRequest {
+        serviceOfHooks?.checked(changed, madeOf: request) ?? changed
     }
 
     package func adaptRequest(_ request: NetworkRequest) async throws -> NetworkRequest {
         let task = BodyTasks.begin(self)
         defer { BodyTasks.end(task, of: self) }
-        let adapted = try await adapt(request)
-        return serviceOfHooks?.checked(adapted, madeOf: request) ?? adapted
+        return checked(try await adapt(request), madeOf: request)
     }
 
     package var exchangeOfAttempts: ExchangeSession? { operationSession.exchange }

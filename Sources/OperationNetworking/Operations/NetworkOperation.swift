@@ -659,7 +659,7 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     final var service: NetworkOperationOptions.Service? {
         hasService.load(ordering: .acquiring) ? settings.withLock { $0.service } : nil
     }
-    /// The service whose headers no hook may send to another origin.
+    /// The service whose headers and credentials no hook and no change may send to another origin.
     var serviceOfHooks: NetworkOperationOptions.Service? { service }
     /// The session that the operation was created with, or the session of the service.
     var operationSession: any NetworkSession {

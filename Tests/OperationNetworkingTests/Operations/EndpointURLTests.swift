@@ -8,9 +8,9 @@ import Testing
 
 private struct Album: Codable, Sendable, Equatable { let title: String }
 
-private final class ElsewhereOperation: EndpointOperation<String>, @unchecked Sendable {
+private class ElsewhereOperation: EndpointOperation<String>, @unchecked Sendable {
     private let service: NetworkBase
-    private let url: URL
+    fileprivate let url: URL
 
     init(_ service: NetworkBase, _ url: URL) {
         (self.service, self.url) = (service, url)
@@ -20,6 +20,11 @@ private final class ElsewhereOperation: EndpointOperation<String>, @unchecked Se
     override var base: NetworkBase { service }
 
     override var endpoint: Endpoint<String> { .get("").at(url, allowsOtherOrigin: true) }
+}
+
+/// An operation of a base that creates its own request.
+private final class OwnRequestOperation: ElsewhereOperation, @unchecked Sendable {
+    override func makeRequest() throws -> NetworkRequest { try NetworkRequest(url: url) }
 }
 
 /// A service, and a server of another origin.
@@ -178,6 +183,50 @@ struct EndpointURLTests {
         #expect(world.other.requests.count == 5)
         #expect(world.leaks.isEmpty)
         #expect(world.other.requests.allSatisfy { $0["X-Client"] == nil && $0["Accept"] == "*/*" })
+    }
+
+    @Test func `a change takes no header and no credential of the base to another origin`() async throws {
+        let (url, unpaid) = (world.other.url("/page"), PostponedOperations { $0.error.status == 402 })
+        world.bench.server.route("GET", "/api/unpaid") { _ in .status(402) }
+        let base = with(world.base) { $0.postponed = unpaid }
+        let download = base.download("unpaid")
+        let own = NetworkDataOperation<String>(url: world.bench.server.url("/api/unpaid")).using(base)
+        let operations: [any AnyNetworkOperation] = [base.get("unpaid", as: String.self), download, own]
+        for operation in operations { operation.start() }
+        await until { unpaid.count == 3 }
+        #expect(world.bench.server.requests.allSatisfy { $0["X-Realm"] == "the credential" })
+        unpaid.runAll { try NetworkRequest(url: url, headers: $0.headers) }
+        for operation in operations { await operation.ended() }
+        try FileManager.default.removeItem(at: await download.value)
+        #expect(world.other.requests.count == 3)
+        #expect(world.leaks.isEmpty)
+    }
+
+    @Test func `a change sends the credential of a realm that names the other origin`() async throws {
+        let world = try TwoOrigins { [$0.url(), $1.url()] }
+        let (url, unpaid) = (world.other.url("/page"), PostponedOperations { $0.error.status == 402 })
+        world.bench.server.route("GET", "/api/unpaid") { _ in .status(402) }
+        let operation = with(world.base) { $0.postponed = unpaid }.get("unpaid", as: String.self)
+        operation.start()
+        await until { unpaid.count == 1 }
+        unpaid.runAll { try NetworkRequest(url: url, headers: $0.headers) }
+        #expect(try await operation.value == "GET /page")
+        #expect(world.leaks == ["X-Realm: the credential"])
+    }
+
+    @Test func `a class that creates its own request sends the credential of its base only to the base`() async throws {
+        let (here, there) = (world.bench.server.url("/page"), world.other.url("/page"))
+        for url in [here, there] { _ = try await OwnRequestOperation(world.base, url).run() }
+        #expect(world.bench.server.requests[0]["X-Realm"] == "the credential")
+        #expect(world.other.requests.count == 1 && world.leaks.isEmpty)
+    }
+
+    @Test func `an operation of two bases sends the credential of neither to the other`() async throws {
+        let other = with(world.base) { $0.url = world.other.url("/") }
+        _ = try await other.get("page", as: String.self).using(with(world.base) { $0.realms = [] }).run()
+        _ = try await with(other) { $0.realms = [] }.get("page", as: String.self).using(world.base).run()
+        #expect(world.other.requests.count == 2)
+        #expect(world.other.requests.allSatisfy { $0["X-Realm"] == nil })
     }
 
     @Test func `a group gives no credential of a realm without origins to another origin`() async throws {

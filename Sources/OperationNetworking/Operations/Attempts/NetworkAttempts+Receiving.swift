@@ -224,6 +224,9 @@ package protocol AttemptOwner: AnyNetworkOperation {
     var networkAttempts: NetworkAttempts { get }
     /// Creates the request with the synchronous hooks.
     func requestOfAttempt() throws -> NetworkRequest
+    /// Returns the request of a hook or a change, without the headers of the operation's base if the hook or the change
+    /// sends it to another origin.
+    func checked(_ changed: NetworkRequest, madeOf request: NetworkRequest) -> NetworkRequest
     /// Whether there is an asynchronous hook to call.
     var adaptsRequests: Bool { get }
     func adaptRequest(_ request: NetworkRequest) async throws -> NetworkRequest

@@ -21,7 +21,9 @@ extension NetworkAttempts {
         addRateLimitGate(of: owner)
         do {
             var request = try owner.requestOfAttempt()
-            for change in state.withLock({ $0.changes }) { request = try change(request) }
+            for change in state.withLock({ $0.changes }) {
+                request = owner.checked(try change(request), madeOf: request)
+            }
             request = try withKey(request)
             guard owner.adaptsRequests else { return prepared(request, number) }
             adapt(request, owner, number)
