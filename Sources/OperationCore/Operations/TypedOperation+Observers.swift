@@ -258,7 +258,8 @@ extension ManagedOperation {
     /// Enqueues a handler as ``enqueueHandler(on:_:)`` does, unless the outcome is decided.
     ///
     /// The handler of the outcome comes later, because this method enqueues its handler under the lock under which the
-    /// outcome is decided. Putting a block on a queue calls no code of the user. The operation is not kept alive.
+    /// outcome is decided. Putting a block on a queue calls no code of the user. Until the handler begins, only the
+    /// handler can keep the operation alive.
     package final func enqueueBeforeOutcome(on queue: DispatchQueue, _ handler: @escaping @Sendable () -> Void) {
         let permit = handlerPermit()
         let isEnqueued = core.withLock { core in

@@ -265,14 +265,18 @@ final class ProgressReporter: Sendable {
             _ = state.turn.request()
             return true
         }
-        if isNeeded { takeTurn(for: operation) }
+        if isNeeded { takeTurn(for: operation, isLast: isLast) }
     }
 
     /// Enqueues a block, unless the outcome is decided, whose handler would come before it.
-    private func takeTurn(for operation: any AnyNetworkOperation) {
+    ///
+    /// The block of the last report keeps the operation alive, as the handler of its outcome does. The operation may
+    /// end before the block runs, and nothing else may keep it then.
+    private func takeTurn(for operation: any AnyNetworkOperation, isLast: Bool = false) {
         let queue = callbacks == nil ? operation.nearestCallbackQueue : .main
+        let kept = isLast ? operation : nil
         operation.enqueueBeforeOutcome(on: queue) { [weak operation] in
-            if let operation { self.notify(operation) }
+            if let operation = kept ?? operation { self.notify(operation) }
         }
     }
 

@@ -52,4 +52,22 @@ struct LateProgressTests {
         await bench.settled()
         #expect(lines.events == ["failure"])
     }
+
+    @Test func `the last progress is reported although the program keeps no reference to the operation`() async throws {
+        let bench = try OperationBench { _ in .text("Hello") }
+        let counts = EventRecorder<Int64>()
+        func load() async {
+            let operation = bench.text()
+            operation.downloadProgressHandler = { counts.record($0.completedBytes) }
+            await operation.startAndEnd()
+        }
+        bench.callbacks.suspend()
+        await load()
+        // Meanwhile, other threads release the operation, so that usually only the last report keeps it.
+        for _ in 0..<1_000 { await Task.yield() }
+        bench.callbacks.resume()
+        await bench.settled()
+        #expect(counts.events.last == 5)
+        try await bench.checkNothingIsLeft()
+    }
 }
