@@ -38,6 +38,18 @@ struct DrippingRejectionTests {
         #expect(bench.clock.pendingCount == 0)
     }
 
+    @Test func `canceling the task while the body of a rejection stalls cancels the operation`() async throws {
+        let bench = try TokenBench()
+        bench.serve { _ in LoopbackAnswer(.head(401, ["Content-Length": "10"]), .send("Hello"), .stallForever) }
+        let authenticator = bench.authenticator()
+        let operation = bench.operation(authenticator)
+        operation.start()
+        _ = await bench.asked.events(atLeast: 1)
+        operation.networkTask?.cancel()
+        #expect(await operation.finalOutcome.cancellationCause?.code == .networkTaskCancelled)
+        #expect(bench.server.requests.count == 1)
+    }
+
     private func download(
         _ bench: TokenBench, _ target: String, _ authenticator: Authenticator<String>
     ) -> NetworkDownloadOperation<String> {

@@ -102,6 +102,17 @@ struct PostponedOperationsTests {
         try await bench.checkNothingIsLeft()
     }
 
+    @Test func `an operation whose network task is canceled is canceled and not paused`() async throws {
+        bench.server.route("GET", "/stalled") { _ in .silence }
+        let list = PostponedOperations { _ in true }, operation = bench.text("/stalled")
+        operation.postponed = list
+        await bench.server.isReached(by: operation)
+        operation.networkTask?.cancel()
+        await until { operation.outcome != nil || list.count > 0 }
+        #expect(operation.outcome?.cancellationCause?.code == .networkTaskCancelled)
+        #expect(list.count == 0)
+    }
+
     @Test func `all operations of a base use its list of paused operations`() async throws {
         bench.server.route("GET", "/album") { $0["X-Receipt"] == "1" ? .json("[1]") : .status(402) }
         var base = NetworkBase(bench.server.url("/"))

@@ -173,7 +173,9 @@ extension NetworkAttempts {
                 elapsed: state.history.elapsed(at: now), advances: state.history.advances,
                 earlier: state.history.records)
         }
-        ask(policies, from: 0, report, owner)
+        // Only the retry policy, which repeats no canceled request, is notified of a cancellation of the task.
+        let first: AttemptPolicies.Kind = error.code == .cancelled ? .retry : .manual
+        ask(policies, from: first.rawValue, report, owner)
         return .none
     }
 
