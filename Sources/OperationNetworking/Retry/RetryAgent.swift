@@ -53,9 +53,12 @@ final class RetryAgent: AttemptPolicy, @unchecked Sendable {
                 code: .timedOut, phase: .waiting,
                 message: "The preparation of another attempt took longer than the retry window allows.")
         }
-        state.withLock { state in
+        // An error may hold a user's object, so it is released without holding the lock, here and in other methods.
+        state.release { state in
+            let old = state.before
             state.before = (number, state.failure, state.paid)
             (state.failure, state.paid) = (nil, nil)
+            return old
         }
         return nil
     }
@@ -117,13 +120,18 @@ final class RetryAgent: AttemptPolicy, @unchecked Sendable {
         if evaluation.pause != nil, let origin, retry.budget?.spend(for: origin) == false {
             evaluation = .init(pause: nil, reason: .budgetUsedUp, rule: evaluation.rule)
         }
+        var left: NetworkError?
         let isForgotten = state.withLock { state in
             state.machine.record(evaluation)
             state.decided = max(state.decided, attempt.number)
             if state.question?.number == attempt.number { state.question = nil }
-            if evaluation.pause != nil { (state.failure, state.paid) = (attempt.error, origin) }
+            if evaluation.pause != nil {
+                left = exchange(&state.failure, with: state.isForgotten ? nil : attempt.error)
+                state.paid = origin
+            }
             return state.isForgotten
         }
+        extendLifetime(left)
         if isForgotten { giveBack() }
         let event = RetryEvent(attempt, evaluation, moment, of: retry)
         owner.report(event)
@@ -174,12 +182,16 @@ final class RetryAgent: AttemptPolicy, @unchecked Sendable {
 
     override func forget() {
         var rule: (@Sendable (FailedAttempt) async -> RetryAnswer)?
+        var failures: (NetworkError?, NetworkError?)
         let question = state.withLock { state in
             state.isForgotten = true
-            // The closure may keep the operation alive.
+            // The closure and the errors may keep the operation alive.
             swap(&rule, &state.retry.policy.decide)
+            failures = (exchange(&state.failure, with: nil), state.before?.failure)
+            state.before?.failure = nil
             return exchange(&state.question, with: nil)
         }
+        extendLifetime(failures)
         question?.task.cancel()
         giveBack()
     }

@@ -142,6 +142,20 @@ struct AttemptLifeTests {
         itself.value = nil
     }
 
+    @Test func `an error of a retried attempt may hold the operation and read its retry`() async throws {
+        let bench = try OperationBench { .text("Hello", status: $0.number < 2 ? 503 : 200) }
+        let freed = EventRecorder<Int>()
+        do {
+            let operation = bench.text()
+            operation.retry = Retry(backoff: .constant(.zero), throttledBackoff: .constant(.zero), budget: nil)
+            operation.responseRules.decodeError = { _, _ in Flaw { freed.record(operation.retry == nil ? 0 : 1) } }
+            #expect(try await operation.run() == "Hello")
+            await operation.ended()
+        }
+        #expect(await freed.events(atLeast: 2) == [1, 1])
+        try await bench.checkNothingIsLeft()
+    }
+
     /// Closures of an operation, each of which holds the operation.
     enum Kept: CaseIterable {
         case downloadProgress, uploadProgress, onDownloadProgress, onUploadProgress, validate, validateResponse
