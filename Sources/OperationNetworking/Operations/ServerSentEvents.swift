@@ -25,8 +25,8 @@ import OperationCore
 /// - A line is longer than 1 MiB, or an event is longer than 16 MiB.
 /// - The connection fails with an error that a new connection would not resolve, such as an untrusted certificate.
 ///
-/// If the ID of the last event contains control characters other than a tab, the next request has no `Last-Event-ID`
-/// header.
+/// If the ID of the last event is empty or contains control characters other than a tab, the next request has no
+/// `Last-Event-ID` header. Until the server sends an ID, each request has the header that ``request`` has, if any.
 ///
 /// By default, the time without data is not limited. To limit this time, set ``silence``, or set
 /// ``TransferTimeouts/idle`` to a value other than its default. The sequence then opens a new connection after that
@@ -83,6 +83,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         private var parser = ServerSentEventParser()
         private var failures = 0
         private var isFirst = true
+        private var isOver = false
 
         init(_ events: ServerSentEvents) {
             self.events = events
@@ -90,10 +91,22 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
 
         /// Returns the next event, or `nil` if the server responded with the status 204.
         ///
+        /// After the method has returned `nil` or thrown an error, it always returns `nil` and sends no other request.
+        ///
         /// - Throws: A ``NetworkError`` if a new connection would not resolve the failure. If you cancel the Swift
         ///   task, the method throws a `CancellationError` or a ``NetworkError`` with the code
         ///   ``NetworkError/Code/cancelled``.
         public mutating func next() async throws -> ServerSentEvent? {
+            if isOver { return nil }
+            // An error ends the sequence, too.
+            isOver = true
+            defer { if isOver { lines = nil } }
+            let event = try await receive()
+            isOver = event == nil
+            return event
+        }
+
+        private mutating func receive() async throws -> ServerSentEvent? {
             while true {
                 do {
                     if lines == nil, try await !connect() { return nil }
@@ -128,10 +141,8 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             isFirst = false
             var headers = request.headers
             headers["Accept"] = "text/event-stream"
-            // An event ID that no header can contain is not sent.
-            if !parser.lastID.isEmpty {
-                headers["Last-Event-ID"] = Self.canBeSent(parser.lastID) ? parser.lastID : nil
-            }
+            // An empty event ID, or one that no header can contain, is not sent.
+            if let id = parser.lastID { headers["Last-Event-ID"] = Self.canBeSent(id) ? id : nil }
             var options = request.options
             options.timeouts.idle = longestSilence
             let asked = try NetworkRequest(
@@ -161,7 +172,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         }
 
         private static func canBeSent(_ id: String) -> Bool {
-            id.utf8.allSatisfy { $0 == 0x09 || $0 >= 0x20 && $0 != 0x7F }
+            !id.isEmpty && id.utf8.allSatisfy { $0 == 0x09 || $0 >= 0x20 && $0 != 0x7F }
         }
 
         private var pause: Duration {

@@ -23,9 +23,9 @@ package struct ServerSentEventParser: Sendable {
     /// The lines of the event, each followed by a line feed, because separate lines would need many times the memory.
     private var data: [UInt8] = []
     /// The ID of the event that is being received.
-    private var id = ""
-    /// The ID of the last complete event, which the next request sends.
-    private(set) var lastID = ""
+    private var id: String?
+    /// The ID of the last complete event, which the next request sends, or nil if the server has sent no ID.
+    private(set) var lastID: String?
     /// The time that the server asks the client to wait before it reconnects.
     package private(set) var pause: Duration?
     private var isFirstLine = true
@@ -71,7 +71,8 @@ package struct ServerSentEventParser: Sendable {
         defer { forgetEvent() }
         guard !data.isEmpty else { return nil }
         return ServerSentEvent(
-            kind: kind.isEmpty ? "message" : kind, data: String(decoding: data.dropLast(), as: UTF8.self), id: lastID)
+            kind: kind.isEmpty ? "message" : kind, data: String(decoding: data.dropLast(), as: UTF8.self),
+            id: lastID ?? "")
     }
 
     private mutating func forgetEvent() {

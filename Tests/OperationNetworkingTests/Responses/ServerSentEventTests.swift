@@ -49,6 +49,39 @@ struct ServerSentEventTests {
         #expect(bench.server.requests.map { $0["Last-Event-ID"] } == [nil, nil, "7"])
     }
 
+    @Test func `the ID of the user is sent until the server sends an ID, even an empty one`() async throws {
+        bench.server.route("GET", "/") { request in
+            switch request.number {
+            case 0: LoopbackAnswer(Self.head, .send("data: a\n\n"), .close)
+            case 1: LoopbackAnswer(Self.head, .send("id\ndata: b\n\n"), .close)
+            default: .status(204)
+            }
+        }
+        let request = try NetworkRequest(url: bench.server.url("/"), headers: ["Last-Event-ID": "42"])
+        let waits = EventRecorder<Duration>(), clock = hastyClock(waits)
+        for try await _ in ServerSentEvents(request, session: bench.session, clock: clock) {}
+        #expect(bench.server.requests.map { $0["Last-Event-ID"] } == ["42", "42", nil])
+    }
+
+    @Test(arguments: [204, 401])
+    func `an iterator sends no other request after its end or an error`(status: Int) async throws {
+        let bench = try OperationBench { _ in .status(status) }
+        let request = try NetworkRequest(url: bench.server.url("/"))
+        let waits = EventRecorder<Duration>(), clock = hastyClock(waits)
+        var iterator = ServerSentEvents(request, session: bench.session, clock: clock).makeAsyncIterator()
+        var errors = 0
+        for _ in 0..<3 {
+            do {
+                let event = try await iterator.next()
+                #expect(event == nil)
+            } catch {
+                errors += 1
+            }
+        }
+        #expect(errors == (status == 204 ? 0 : 1))
+        #expect(bench.server.counts.heads == 1 && waits.count == 0)
+    }
+
     @Test func `many lines without data need no more memory than their line feeds`() {
         var parser = ServerSentEventParser()
         let before = ResidentMemory.bytes
