@@ -156,6 +156,20 @@ struct AttemptLifeTests {
         try await bench.checkNothingIsLeft()
     }
 
+    @Test func `a change that holds an operation that has ended is released`() async throws {
+        let bench = try OperationBench { _ in .text("Hello") }
+        do {
+            let operation = bench.text()
+            await operation.startAndEnd()
+            // A list does this if another thread cancels the operation while the list runs it again.
+            operation.networkAttempts.change { request in
+                hold(operation)
+                return request
+            }
+        }
+        try await bench.checkNothingIsLeft()
+    }
+
     /// Closures of an operation, each of which holds the operation.
     enum Kept: CaseIterable {
         case downloadProgress, uploadProgress, onDownloadProgress, onUploadProgress, validate, validateResponse

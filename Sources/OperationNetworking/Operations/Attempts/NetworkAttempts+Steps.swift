@@ -33,9 +33,9 @@ extension NetworkAttempts {
         }
     }
 
-    /// Adds a change that is applied to all later requests.
-    func change(with change: @escaping @Sendable (NetworkRequest) throws -> NetworkRequest) {
-        state.withLock { $0.changes.append(change) }
+    /// Adds a change that is applied to all later requests, unless the operation has ended.
+    package func change(with change: @escaping @Sendable (NetworkRequest) throws -> NetworkRequest) {
+        state.withLock { if $0.machine.phase != .ended { $0.changes.append(change) } }
     }
 
     /// Returns the request with its idempotency key.
