@@ -113,7 +113,8 @@ final class TaskCreation: Sendable {
         _ receiver: AttemptReceiver, _ wrap: (any NetworkSession) -> any NetworkSession,
         _ hook: () throws -> any NetworkTask
     ) throws -> any NetworkTask {
-        defer { state.withLock { $0 = State(isOver: true) } }
+        // The tasks may be the last owners of a user's sessions and bodies.
+        defer { state.release { exchange(&$0, with: State(isOver: true)) } }
         let task = try Self.$current.withValue(self, operation: hook)
         if let unbound = task as? UnboundTask {
             if let adopted = unbound.adopt(receiver, wrap) { return adopted }
