@@ -218,6 +218,10 @@ public final class Authenticator<Credential: Sendable>: Sendable {
     ///
     /// Operations that wait for a credential fail with ``NetworkError/Code/signedOut``. New operations that need the
     /// credential also fail until you call ``set(_:)``.
+    ///
+    /// - Important: Before you set the credential of another user, cancel the operations of the old user. Otherwise, an
+    ///   operation whose request contains the old credential sends the request again with the new credential if the
+    ///   server rejects the old one.
     public func signOut() { realm.signOut() }
 
     /// Makes all operations that wait for a credential fail with ``NetworkError/Code/refreshFailed``, for example
