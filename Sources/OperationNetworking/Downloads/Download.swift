@@ -151,6 +151,10 @@ package struct DownloadCallbacks: Sendable {
     package var reportProgress: @Sendable (DownloadProgress) -> Void = { _ in }
     /// Called on the download's queue before the end, if the session measured the transfer.
     var reportMetrics: @Sendable (TransferMetrics) -> Void = { _ in }
+    /// Returns whether the complete file may be moved to its destination.
+    ///
+    /// Called on the download's queue immediately before the move.
+    var mayPublish: @Sendable () -> Bool = { true }
     /// Called once on the download's queue.
     var whenDone: @Sendable (DownloadConclusion) -> Void
 

@@ -78,6 +78,9 @@ public struct DownloadOptions: Sendable {
     /// If only the process terminates, no written data is lost.
     public var checkpointInterval = Duration.seconds(5)
 
+    /// The file system that a download operation uses, which a test can replace.
+    package var files = FileSystem()
+
     /// Creates options with the default values.
     public init() {}
 }

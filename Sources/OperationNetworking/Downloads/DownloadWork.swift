@@ -217,12 +217,14 @@ package final class DownloadWork {
     }
 
     /// Processes the end of a request.
-    package func end(_ error: NetworkError?) -> DownloadConclusion {
+    ///
+    /// - Parameter mayPublish: A closure that returns whether the complete file may be moved to its destination.
+    package func end(_ error: NetworkError?, mayPublish: () -> Bool = { true }) -> DownloadConclusion {
         // A request that ends without a usable response is a failed attempt.
         isContinuation = false
         // A transfer that was canceled because enough bytes were received did not fail.
         switch machine?.end(strayCount > Self.readLimit ? nil : error) {
-        case .finish(let length, let isLengthKnown)?: return finish(length: length, isLengthKnown: isLengthKnown)
+        case .finish(let length, let isLengthKnown)?: return finish(length, isLengthKnown, mayPublish)
         case .askForRest?:
             isContinuation = true
             return .again
@@ -237,7 +239,7 @@ package final class DownloadWork {
         }
     }
 
-    private func finish(length: Int64, isLengthKnown: Bool) -> DownloadConclusion {
+    private func finish(_ length: Int64, _ isLengthKnown: Bool, _ mayPublish: () -> Bool) -> DownloadConclusion {
         guard let store, let head else { return discard(Self.misuse) }
         do throws(FileOperationError) {
             if let expected = options.checksum,
@@ -251,7 +253,7 @@ package final class DownloadWork {
             return discard(NetworkError(error))
         }
         // After this last check, the file appears at its destination even if the download is canceled.
-        if cancellation.isSet { return keep(.cancelledDownload) }
+        guard mayPublish(), !cancellation.isSet else { return keep(.cancelledDownload) }
         do throws(FileOperationError) {
             let url = try store.publish()
             self.store = nil

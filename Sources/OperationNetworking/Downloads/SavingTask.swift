@@ -28,6 +28,7 @@ final class SavingTask: NetworkTask, AbandonableTask {
         callbacks.reportSent = { notification.host?.sent($0, of: $1) }
         callbacks.reportProgress = { notification.host?.saved($0) }
         callbacks.reportMetrics = { notification.keep($0) }
+        callbacks.mayPublish = { notification.host?.mayPublish() ?? true }
         run = DownloadRun(request, over: session, with: download, callbacks)
     }
 
@@ -63,6 +64,8 @@ protocol DownloadHost: NetworkReceiver {
     func sent(_ count: Int64, of total: Int64?)
     /// Reports that bytes of the file were written to disk.
     func saved(_ progress: DownloadProgress)
+    /// Returns whether the complete file may be moved to its destination.
+    func mayPublish() -> Bool
 }
 
 /// An object that reports the outcome of a ``SavingTask`` to its receiver once, and then releases the receiver.
@@ -242,7 +245,7 @@ package final class DownloadReceiver: NetworkReceiver {
                 if let end = batch.end {
                     var error: NetworkError?
                     if case .failure(let failure) = end { error = failure }
-                    return callbacks.whenDone(work.end(error))
+                    return callbacks.whenDone(work.end(error, mayPublish: callbacks.mayPublish))
                 }
                 memory = batch.bytes
             }

@@ -119,12 +119,12 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         let (destination, options) = saving.withLock { ($0.destination, $0.options) }
         let isTemporary = destination.isTemporary
         let place = isTemporary ? .temporary(in: temporaryFolder) : destination
-        let (rules, clock) = (responseRules, clock)
+        let (rules, clock, files) = (responseRules, clock, options.files)
         let keptBytes = max(rules.keptErrorBytes, DownloadWork.usualKeptBytes)
         return SavingSession(over: session.followingRedirects) { [weak self] request in
             let accepted = request.headers.values("Accept")
             let make = {
-                Download(to: place, options: options, clock: clock, keptBytes: keptBytes) { head in
+                Download(to: place, options: options, files: files, clock: clock, keptBytes: keptBytes) { head in
                     rules.accepts(head)
                         && rules.contentTypes.accepts(head.headers["Content-Type"], requested: accepted)
                 }

@@ -67,7 +67,8 @@ public struct Retry: Sendable {
     ///
     /// The default is `nil`, which does not limit the duration. The operation's clock measures the time. The time does
     /// not include suspensions of the operation, or waits during which the operation releases its slot, for example for
-    /// a credential or the network.
+    /// a credential or the network. The time of a download ends when its complete file is about to be moved to its
+    /// destination.
     public var attemptTimeout: Duration?
     /// A closure that returns a random number from 0 to 1, which the backoff uses to vary the duration of a pause.
     ///

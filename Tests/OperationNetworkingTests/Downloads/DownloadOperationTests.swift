@@ -102,6 +102,25 @@ struct DownloadOperationTests {
         #expect(bench.names() == [])
     }
 
+    @Test func `the time limit of an attempt ends before the file is moved to its destination`() async throws {
+        bench.serve(resource)
+        let stop = StoppedCall(at: .renameExclusively), clock = ManualClock()
+        stop.arm()
+        let operation = operation(.file(bench.url("file")))
+        operation.clock = clock
+        operation.downloadOptions.files = stop.files
+        var retry = Retry(backoff: .constant(.zero), throttledBackoff: .constant(.zero), budget: nil)
+        retry.attemptTimeout = .seconds(5)
+        operation.retry = retry
+        operation.start()
+        await stop.reached.passage()
+        clock.advance(by: .seconds(10))
+        stop.passes.open()
+        #expect(try await operation.value == bench.url("file"))
+        #expect(operation.attemptCount == 1 && bench.server.counts.heads == 1)
+        #expect(operation.downloadedFile != nil && bench.names() == ["file"])
+    }
+
     @Test func `a canceled operation leaves only its partial file`() async throws {
         let gate = Gate()
         defer { gate.open() }

@@ -93,6 +93,18 @@ extension NetworkAttempts {
         if let owner { reporter.record(.download, progress.received, of: progress.total, for: owner) }
     }
 
+    /// Returns whether the file may be moved to its destination, and stops the time limit in this case.
+    ///
+    /// The next attempt could not replace the file that an abandoned attempt is moving to the destination.
+    func mayPublish(_ number: Int) -> Bool {
+        let (isWanted, timer): (Bool, (any OperationTimer)?) = state.withLock { state in
+            guard state.machine.acceptsEvents(number) else { return (false, nil) }
+            return (true, state.attempt.stopTime())
+        }
+        timer?.cancel()
+        return isWanted
+    }
+
     /// Cancels the task, because its response is not needed.
     private func giveUp(_ task: any NetworkTask, _ error: any Error, _ number: Int) {
         let action = failed(error, .receiving, number)
@@ -210,6 +222,9 @@ package final class AttemptReceiver: NetworkReceiver {
     func saved(_ progress: DownloadProgress) {
         present?.saved(progress, number)
     }
+
+    /// Returns whether the complete file may be moved to its destination.
+    func mayPublish() -> Bool { present?.mayPublish(number) ?? false }
 
     private func record(_ step: HopStep) {
         if case .begins = step { hasHops.store(true, ordering: .relaxed) }
