@@ -130,10 +130,15 @@ extension ManagedOperation {
     }
 
     private func raiseUpstream(to level: QueueLevel) {
-        var next = nodeIfAny?.liveUpstream ?? []
+        var next = awaited
         while let operation = next.popLast() {
-            if operation.raiseItself(to: level) { next += operation.nodeIfAny?.liveUpstream ?? [] }
+            if operation.raiseItself(to: level) { next += operation.awaited }
         }
+    }
+
+    /// The dependencies that have not ended and, if this operation is a group, its children.
+    private var awaited: [ManagedOperation] {
+        (nodeIfAny?.liveUpstream ?? []) + (ownGroup?.presentChildren.map(\.life) ?? [])
     }
 
     /// Returns `false` if the operation and its dependencies were already that urgent.

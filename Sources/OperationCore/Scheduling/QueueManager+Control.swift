@@ -70,8 +70,9 @@ extension QueueManager {
 
     /// The maximum number of more urgent operations and closures that begin while a less urgent one waits for a slot.
     ///
-    /// This limit ensures that less urgent operations do not wait forever if many urgent operations are added. The
-    /// default is 32. Set the value to `nil` to disable the limit. A value below one is treated as one.
+    /// This limit ensures that less urgent operations do not wait forever if many urgent operations are added. If
+    /// operations with more than two priorities wait, a few more urgent ones can begin. The default is 32. Set the value
+    /// to `nil` to disable the limit. A value below one is treated as one.
     public var ageing: Int? {
         get { engine.state.withLock { $0.machine.ageing } }
         set { engine.applyAfterReclaiming { state, _ in state.machine.ageing = newValue.map { max($0, 1) } } }

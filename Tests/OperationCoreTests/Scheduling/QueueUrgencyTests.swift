@@ -49,6 +49,24 @@ struct QueueUrgencyTests {
         #expect(order.events == ["3", "4", "1", "2", "0"])
     }
 
+    @Test(arguments: [false, true])
+    func `the children of a group become as urgent as the group or its dependent`(isDependent: Bool) throws {
+        let queue = workers.makeQueue(width: 1), first = HandDriven("first")
+        let group = GroupOperation.all([made("a"), made("b")])
+        try queue.add(first)
+        workers.runAll()
+        try queue.add([made("normal 1"), group, made("normal 2")])
+        first.finish(withResult: 1)
+        while order.events.isEmpty { workers.step() }
+        // Begin the group, whose children then wait behind the other operation.
+        while group.state != .executing { workers.step() }
+        let urgent = made("urgent", .high)
+        if isDependent { urgent.addDependency(group) } else { group.queuePriority = .high }
+        try queue.add(urgent)
+        workers.runAll()
+        #expect(order.events == ["normal 1", "a", "b", "urgent", "normal 2"])
+    }
+
     @Test func `changing a priority 10,000 times does not increase memory use`() throws {
         let queue = workers.makeQueue(width: 1), operation = made("it")
         try queue.add(operation)
