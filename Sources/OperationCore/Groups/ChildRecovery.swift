@@ -229,7 +229,7 @@ extension GroupEngine {
                     let isReady = !state.machine.asksForReadiness || core.isReadyOrListens(for: other)
                     guard state.machine.replace(rescue.slot, isReady: isReady) else { return .refused(.ended) }
                     (core.parent, core.parentSlot, core.parentTag) = (self, rescue.slot, ParentGroup.replacementTag)
-                    core.recordAddition(other)
+                    if let record = other.mapRecord { core.recordAddition(record) }
                     state.children[Int(rescue.slot)].operation = other
                     return .taken
                 }

@@ -66,7 +66,7 @@ extension GroupEngine {
         // The group itself cancels its children, except shielded ones. The group does not cancel other operations.
         if isCancellingChildren, !isShielded { return }
         let (slot, isOurs, isFree) = child.core.withLock { core in
-            (core.parentSlot, core.parent === self, core.parent == nil && core.host == nil && !core.isStartUnderWay)
+            (core.parentSlot, core.parent === self, core.parent == nil && core.host == nil && !core.machine.isStartUnderWay)
         }
         giveUp(child, at: slot)?.cancelIfUndecided(because: .taskCancelled)
         guard isOurs || isFree && !child.isHeldByQueue(isByQueue: false) else { return }

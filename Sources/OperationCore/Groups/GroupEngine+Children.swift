@@ -70,7 +70,7 @@ extension GroupEngine {
                 core.parent = self
                 core.parentSlot = taken
                 core.parentTag = terms.tag
-                core.recordAddition(child)
+                if let record = child.mapRecord { core.recordAddition(record) }
                 return nil
             }
             if let answer { return answer }
@@ -231,7 +231,7 @@ extension ManagedOperation.Core {
         if host != nil { return .inQueue }
         if parent != nil { return .inGroup }
         if machine.isFinished { return .alreadyFinished }
-        return isStartUnderWay || machine.isStarted ? .alreadyStarted : nil
+        return machine.isStartUnderWay ? .alreadyStarted : nil
     }
 
     /// Returns whether the dependencies of the operation have ended, and otherwise has it notified when they have.

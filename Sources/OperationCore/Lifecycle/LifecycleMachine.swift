@@ -508,6 +508,14 @@ extension LifecycleMachine {
         }
     }
 
+    /// Whether a start was requested, even if it was not performed yet.
+    package var isStartUnderWay: Bool {
+        switch phase {
+        case .pending(.start), .kept(_, .start), .failedByRule, .cancelledEarly, .notifyingCancellation(.start): false
+        default: true
+        }
+    }
+
     /// Whether a dependency can still be added.
     package var acceptsDependencies: Bool { phase == .pending(.start) }
 

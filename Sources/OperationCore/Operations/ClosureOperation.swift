@@ -40,12 +40,7 @@ public final class ClosureOperation<ResultType: Sendable, ErrorType: Error>: Syn
     /// Runs the closure and finishes the operation with the closure's value or error.
     public override func main() {
         guard let body = body.withLock({ exchange(&$0, with: nil) }) else { return }
-        do throws(ErrorType) {
-            let result = try body()
-            if !isCancelled { finish(withResult: result) }
-        } catch {
-            if !isCancelled { finish(orCancelWith: error) }
-        }
+        finish(withValueOf: body)
     }
 
     package override func releaseBody() {
@@ -54,6 +49,18 @@ public final class ClosureOperation<ResultType: Sendable, ErrorType: Error>: Syn
 }
 
 extension TypedOperation {
+    /// Runs the closure that is the body of the operation, and finishes the operation with its value or error.
+    ///
+    /// After a cancellation, the value or the error has no effect, and no notice is reported.
+    final func finish(withValueOf body: () throws(ErrorType) -> ResultType) {
+        do throws(ErrorType) {
+            let box = OutcomeBox(try body())
+            if !finish(as: .success, keeping: box, isOfBody: true) { box.free(as: ResultType.self) }
+        } catch {
+            if !isCancelled { finish(orCancelWith: error) }
+        }
+    }
+
     /// Ends the operation with an error that a closure threw.
     ///
     /// A `CancellationError` cancels the operation, unless the outcome is already decided. The handler of that outcome
@@ -123,11 +130,8 @@ public final class MainQueueOperation<ResultType: Sendable, ErrorType: Error>:
     private func runOnMain() {
         guard let body = body.withLock({ exchange(&$0, with: nil) }) else { return }
         MainActor.assumeIsolated {
-            do throws(ErrorType) {
-                let result = try BodyWait.within(self) { () throws(ErrorType) -> ResultType in try body() }
-                if !isCancelled { finish(withResult: result) }
-            } catch {
-                if !isCancelled { finish(orCancelWith: error) }
+            finish { () throws(ErrorType) -> ResultType in
+                try BodyWait.within(self) { () throws(ErrorType) -> ResultType in try body() }
             }
         }
     }

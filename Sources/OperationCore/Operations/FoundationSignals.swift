@@ -24,19 +24,24 @@ import Foundation
             signalReadyIfLinked()
         }
 
-        /// Calls `flip`, which marks the operation as finished, between the two halves of the notification.
-        func signalEnd(_ flip: () -> Bool) -> Bool {
+        /// Announces that the operation is about to end.
+        func signalBeforeEnd() {
             willChangeValue(forKey: "isExecuting")
             willChangeValue(forKey: "isFinished")
-            let didEnd = flip()
+        }
+
+        /// Completes the announcement of `signalBeforeEnd`.
+        func signalEnd(didEnd: Bool, wasAskedAfterStart: Bool) {
             didChangeValue(forKey: "isFinished")
             didChangeValue(forKey: "isExecuting")
-            return didEnd
         }
 
         /// Notifies Foundation that the mapped operations have ended with their original.
         func signalEnd(of records: MapRecords) {
-            for mapped in records.alive { _ = mapped.signalEnd { true } }
+            for mapped in records.alive {
+                mapped.signalBeforeEnd()
+                mapped.signalEnd(didEnd: true, wasAskedAfterStart: false)
+            }
         }
 
         /// Notifies key-value observers that `isReady` may have changed.
@@ -70,18 +75,19 @@ import Foundation
         // with a pending barrier locks itself twice.
         func signalCancelled() {}
 
-        /// Calls `flip`, which marks the operation as finished, and notifies the queue and Foundation's dependents.
+        // On Linux, only the end itself is announced.
+        func signalBeforeEnd() {}
+
+        /// Notifies the queue and Foundation's dependents that the operation has ended.
         ///
         /// Call this method only after `start()`. If a queue is notified earlier, it frees the operation and continues
         /// to use it.
-        func signalEnd(_ flip: () -> Bool) -> Bool {
-            guard flip() else { return false }
+        func signalEnd(didEnd: Bool, wasAskedAfterStart: Bool) {
+            guard didEnd else { return }
             // An operation may be started manually and then added to a queue. When the queue reaches it, the queue sees
             // that the operation has finished.
-            let isInQueue =
-                core.withLock { $0.wasAskedAfterStart } && FoundationQueueProbe.isHeld(self, mayBeStarting: false)
-            if !isInQueue { didChangeValue(forKey: "isFinished") }
-            return true
+            if wasAskedAfterStart, FoundationQueueProbe.isHeld(self, mayBeStarting: false) { return }
+            didChangeValue(forKey: "isFinished")
         }
 
         /// Notifies Foundation's queues and dependents that the mapped operations have ended with their original.
@@ -184,7 +190,7 @@ extension ManagedOperation {
             core.withLock { $0.host }?.reconsider(self)
         }
         let (host, isAsked, maps) = core.withLock { core in
-            let isAsked = core.wasAskedForReadiness && !core.isStartUnderWay
+            let isAsked = core.wasAskedForReadiness && !core.machine.isStartUnderWay
             return (core.host, isAsked, core.extras?.maps?.unstarted ?? [])
         }
         if let host { return host.reconsider(self) }
@@ -218,7 +224,7 @@ extension ManagedOperation {
         let (isReady, isMissed) = core.withLock { core in
             let isReady = core.isReady || core.node?.listen(self) ?? true
             core.wasAskedForReadiness = true
-            if core.isStartUnderWay { core.wasAskedAfterStart = true }
+            if core.machine.isStartUnderWay { core.wasAskedAfterStart = true }
             guard !core.machine.isStarted else { return (isReady, false) }
             if isReady, core.extras == nil { return (true, false) }
             return (isReady, core.need().readiness.report(isReady))

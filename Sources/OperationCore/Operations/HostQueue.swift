@@ -47,12 +47,7 @@ package class HostQueue: @unchecked Sendable {
     /// - Returns: A closure that takes a slot again, or `nil` if the operation holds no slot.
     func hookWillWait(of operation: ManagedOperation) -> (() -> Void)? { nil }
 
-    /// Whether the queue records when handlers begin.
-    ///
-    /// This property is read under the lock of an operation.
-    var isRecorded: Bool { false }
-
-    /// Records that the handler of an operation is enqueued.
+    /// Records that the handler of an operation is enqueued, if the queue is recorded.
     ///
     /// - Returns: A closure that records that the handler begins.
     func recordHandler(at slot: Int32) -> (@Sendable () -> Void)? { nil }
@@ -70,12 +65,4 @@ package class OwnerLink: @unchecked Sendable {
 
     /// Enters the operation once more, for a handler that begins after its end.
     func entered(again operation: ManagedOperation) -> OwnerLink { self }
-}
-
-extension ManagedOperation.Core {
-    /// The queue of the operation and its slot there, if that queue is recorded.
-    var recordingQueue: (HostQueue, Int32)? {
-        guard let host, slot >= 0, host.isRecorded else { return nil }
-        return (host, slot)
-    }
 }

@@ -169,7 +169,7 @@ extension ManagedOperation {
         // Most operations have only a body and start in one step. The others need more checks.
         var needsCare = false
         let action = move { core -> LifecycleMachine.StartAction? in
-            if onlyIfNeeded, core.isStartUnderWay { return nil }
+            if onlyIfNeeded, core.machine.isStartUnderWay { return nil }
             if core.extras == nil, core.node == nil, core.host == nil, core.parent == nil, !core.wasAskedForReadiness {
                 return core.machine.start(isReady: true, hasDelay: false)
             }
@@ -207,7 +207,7 @@ extension ManagedOperation {
         let action = move { core -> LifecycleMachine.StartAction? in
             // A queue may have added the operation in the meantime.
             isTaken = core.host != nil || !isForGroup && core.parent != nil
-            if isTaken || onlyIfNeeded && core.isStartUnderWay { return nil }
+            if isTaken || onlyIfNeeded && core.machine.isStartUnderWay { return nil }
             return core.machine.start(
                 isReady: core.isReady, isAdmitted: core.isAdmitted, hasDelay: core.hasDelay, prepares: true)
         }
@@ -240,14 +240,21 @@ extension ManagedOperation {
     // Events from the typed subclasses.
 
     /// Decides a result or an error, which is in `box`, and returns whether the operation keeps it.
-    final func finish(as ending: LifecycleMachine.Ending, keeping box: OutcomeBox) -> Bool {
+    ///
+    /// If `isOfBody` is `true`, the value comes from a closure, which need not know that the operation was canceled. In
+    /// this case, no notice is reported after a cancellation.
+    final func finish(as ending: LifecycleMachine.Ending, keeping box: OutcomeBox, isOfBody: Bool = false) -> Bool {
         if original != nil { return finishMap(as: ending, keeping: box) }
         let style = endStyle
         let (action, notifications, isEarly) = move { core in
             let action = core.machine.finish(ending, style: style)
-            guard action == .notifyAndEnd || action == .keep else { return (action, Notifications(), false) }
-            core.box = box
-            return (action, core.takeNotifications(), action == .keep && !core.machine.isStarted)
+            switch action {
+            case .notifyAndEnd, .keep:
+                core.box = box
+                return (action, core.takeNotifications(), !core.machine.isStarted)
+            case .awaitNotification, .end, .refuseSecond, .refuseCancelled:
+                return (action, Notifications(), false)
+            }
         }
         switch action {
         case .notifyAndEnd:
@@ -262,7 +269,7 @@ extension ManagedOperation {
         case .awaitNotification: break
         case .end: end()
         case .refuseSecond: reportSecondFinish()
-        case .refuseCancelled: reportFinishAfterCancellation()
+        case .refuseCancelled: if !isOfBody { reportFinishAfterCancellation() }
         }
         return false
     }
@@ -302,8 +309,12 @@ extension ManagedOperation {
         ThreadNotes.current.worker?.bodyDidReturn(of: self)
         let (action, notifications) = move { core in
             let action = core.machine.bodyReturned()
-            if action == .notifyMissingResultAndEnd { core.cause = .noResult }
-            return (action, action == nil || action == .end ? Notifications() : core.takeNotifications())
+            switch action {
+            case nil, .end: return (action, Notifications())
+            case .notifyMissingResultAndEnd: core.cause = .noResult
+            case .notifyAndEnd: break
+            }
+            return (action, core.takeNotifications())
         }
         guard let action else { return }
         if action == .notifyMissingResultAndEnd {
@@ -334,11 +345,12 @@ extension ManagedOperation {
 
     final func turnDidCome() {
         cancelIfOwnerIsGone()
-        guard
-            let action = move({ core in
-                core.machine.turnCame(isAdmitted: core.isAdmitted || core.isDelayed, hasDelay: core.hasDelayLeft)
-            })
-        else { return }
+        let action = move { core in
+            let gate = core.gateState
+            return core.machine.turnCame(
+                isAdmitted: gate == .open || gate == .delayed, hasDelay: core.hasDelayLeft)
+        }
+        guard let action else { return }
         perform(action)
     }
 
@@ -423,14 +435,13 @@ extension ManagedOperation {
 
 // Conditions, throttles and categories.
 extension ManagedOperation.Core {
-    /// The gate, unless the body will never run.
-    private var gate: StartGate? { machine.ending == nil ? extras?.gate : nil }
+    /// The state of the gate, which is open if the body will never run.
+    var gateState: StartGate.State {
+        if let gate = extras?.gate, machine.ending == nil { gate.state(epoch: node?.additions ?? 0) } else { .open }
+    }
 
     /// Whether only its dependencies keep the body from beginning, or the body will never run.
-    var isAdmitted: Bool { gate?.isOpen(epoch: node?.additions ?? 0) ?? true }
-
-    /// Whether only the categories are left, for which the operation asks after its delay.
-    var isDelayed: Bool { gate?.isDelayed(epoch: node?.additions ?? 0) ?? false }
+    var isAdmitted: Bool { gateState == .open }
 
     /// Returns whether the body may begin now, and notes that it begins.
     mutating func recordBodyBegins() -> Bool {

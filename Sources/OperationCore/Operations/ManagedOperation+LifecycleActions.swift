@@ -91,27 +91,24 @@ extension ManagedOperation {
     /// block.
     func end() {
         if OperationDefaults.mayInherit { keepCallbackQueue() }
-        var taken: RetainedState?
-        let didEnd = signalEnd {
-            core.withLock { core in
-                taken = core.takeRetainedState()
-                return core.machine.end()
-            }
-        }
+        signalBeforeEnd()
         // Only one variable holds the state, so that `settle` can release it.
-        guard didEnd, var retained = exchange(&taken, with: nil) else { return }
-        if let maps = retained.extras?.maps { signalEnd(of: maps) }
-        retained.membership?.withdraw()
-        if let host = retained.host { host.didEnd(retained.slot, retained.ending) }
-        guard !retained.isEmpty else { return }
+        var (retained, wasAskedAfterStart) = core.withLock { core in
+            (core.machine.end() ? core.takeRetainedState() : nil, core.wasAskedAfterStart)
+        }
+        signalEnd(didEnd: retained != nil, wasAskedAfterStart: wasAskedAfterStart)
+        if let maps = retained?.extras?.maps { signalEnd(of: maps) }
+        retained?.membership?.withdraw()
+        if let retained, let host = retained.host { host.didEnd(retained.slot, retained.ending) }
+        if retained?.extras == nil, retained?.node == nil, retained?.parent == nil { return }
         if ThreadWorklist.begin() {
             Self.settle(&retained, of: self)
             ThreadWorklist.finish()
         } else {
             // The operation may be in its own `deinit`, where it must not be retained. Only the following need it.
             let isNeeded =
-                retained.parent != nil || retained.extras?.completionBlock != nil
-                || retained.node?.hasLiveDownstream == true
+                retained?.parent != nil || retained?.extras?.completionBlock != nil
+                || retained?.node?.hasLiveDownstream == true
             ThreadWorklist.later { [operation = isNeeded ? self : nil, retained] in
                 var retained = retained
                 Self.settle(&retained, of: operation)
@@ -119,22 +116,23 @@ extension ManagedOperation {
         }
     }
 
-    private static func settle(_ retained: inout RetainedState, of operation: ManagedOperation?) {
-        retained.extras?.closeGate()
-        if let operation { retained.node?.releaseDownstream(of: operation) }
-        if let extras = retained.extras {
+    /// Processes the rest of the state, and releases it.
+    private static func settle(_ retained: inout RetainedState?, of operation: ManagedOperation?) {
+        retained?.extras?.closeGate()
+        if let operation { retained?.node?.releaseDownstream(of: operation) }
+        if let extras = retained?.extras {
             for action in extras.endActions.takeAll() { action() }
             operation?.runCompletion(exchange(&extras.completionBlock, with: nil))
             if let maps = extras.maps { runCompletions(of: maps) }
             abandon(extras)
         }
         // The teardown runs inside the worklist, so that a long chain is freed in a loop and not by recursion.
-        retained.node?.tearDown()
-        if let operation, let parent = retained.parent {
+        retained?.node?.tearDown()
+        if let operation, let retained, let parent = retained.parent {
             let child = retained.extras?.maps?.added?.mapped ?? operation
             parent.childDidEnd(child, retained.parentSlot, retained.parentTag, retained.ending)
         }
-        retained = RetainedState()
+        retained = nil
     }
 
     final func runCompletion(_ block: (@Sendable () -> Void)?) {
@@ -155,17 +153,15 @@ extension ManagedOperation {
 
 /// The parts of an ended operation that are still to be processed.
 struct RetainedState {
-    var extras: RareOperationState?
-    var node: OperationNode?
-    var membership: OwnerLink?
-    var host: HostQueue?
-    var slot: Int32 = -1
-    var ending = LifecycleMachine.Ending.success
-    var parent: ParentGroup?
-    var parentSlot: Int32 = -1
-    var parentTag: Int32 = -1
-
-    var isEmpty: Bool { extras == nil && node == nil && parent == nil }
+    let extras: RareOperationState?
+    let node: OperationNode?
+    let membership: OwnerLink?
+    let host: HostQueue?
+    let slot: Int32
+    let ending: LifecycleMachine.Ending
+    let parent: ParentGroup?
+    let parentSlot: Int32
+    let parentTag: Int32
 }
 
 extension ManagedOperation.Core {

@@ -86,7 +86,7 @@ extension ManagedOperation {
     private func setTiming(_ name: String, _ change: (inout OperationTiming) -> Void) {
         let old = clock
         let isLate = core.withLock { core in
-            guard !core.machine.isStarted, !core.machine.isStartAwaited else { return true }
+            guard !core.machine.isStartUnderWay else { return true }
             core.need().timed { change(&$0) }
             return false
         }
@@ -260,6 +260,6 @@ extension RareOperationState {
 
 extension ManagedOperation.Core {
     /// Whether there is a start delay that is not over yet.
-    var hasDelayLeft: Bool { hasDelay && !isDelayServed }
-    var hasDelay: Bool { extras?.timing.map { $0.startDelay > .zero } ?? false }
+    var hasDelayLeft: Bool { isDelayServed ? false : hasDelay }
+    var hasDelay: Bool { if let timing = extras?.timing { timing.startDelay > .zero } else { false } }
 }

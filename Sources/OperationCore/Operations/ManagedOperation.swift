@@ -77,10 +77,8 @@ open class ManagedOperation: Operation, @unchecked Sendable {
         /// Its dependencies inherit this urgency.
         var urgency: QueueLevel { max(ownLevel, raisedLevel) }
 
-        var isStartUnderWay: Bool { machine.isStarted || machine.isStartAwaited }
-
         var isReady: Bool {
-            machine.ignoresDependencies || node?.isClear ?? true
+            if let node, !node.isClear { machine.ignoresDependencies } else { true }
         }
 
         /// Whether a handler may be stored.
@@ -115,7 +113,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// The operation whose life this operation shares.
     ///
     /// For a mapped operation, this is the original. For any other operation, this is the operation itself.
-    @inline(__always) final var life: ManagedOperation { original ?? self }
+    @inline(__always) final var life: ManagedOperation { if let original { original } else { self } }
 
     package override init() {
         super.init()
@@ -443,13 +441,14 @@ extension ManagedOperation.Core {
     ///
     /// Only the code that decided the outcome may call this method.
     func takeNotifications() -> Notifications {
-        guard machine.ending != nil else { return Notifications() }
         let isOutcomeReported = machine.isOutcomeReported
-        let hasMaps = isOutcomeReported && extras?.maps?.hasUnconverted == true
-        if hasMaps { _ = extras?.maps?.notifying.request() }
-        guard let extras, extras.timing != nil || !extras.observers.isEmpty || !extras.inputs.isEmpty else {
-            return Notifications(isOutcomeReported: isOutcomeReported, hasHandlers: hasHandlers, hasMaps: hasMaps)
+        var notifications = Notifications(isOutcomeReported: isOutcomeReported, hasHandlers: hasHandlers, hasMaps: false)
+        guard let extras, machine.ending != nil else { return notifications }
+        if isOutcomeReported, let maps = extras.maps, maps.hasUnconverted {
+            notifications.hasMaps = true
+            _ = maps.notifying.request()
         }
+        if extras.timing == nil, extras.observers.isEmpty, extras.inputs.isEmpty { return notifications }
         let recipients = Notifications.Recipients()
         recipients.inputs = extras.inputs.takeAll()
         if extras.timing != nil { recipients.timers = extras.timed { $0.takeTimers() } }
@@ -458,7 +457,7 @@ extension ManagedOperation.Core {
             recipients.observers = extras.observers.takeAll()
             _ = extras.notifying.request()
         }
-        return Notifications(
-            isOutcomeReported: isOutcomeReported, hasHandlers: hasHandlers, hasMaps: hasMaps, recipients: recipients)
+        notifications.recipients = recipients
+        return notifications
     }
 }

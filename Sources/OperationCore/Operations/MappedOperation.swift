@@ -280,13 +280,13 @@ extension ManagedOperation.Core {
         return made
     }
 
-    /// Records which operation was added to the queue or group.
-    mutating func recordAddition(_ operation: ManagedOperation) {
-        if let record = operation.mapRecord { extras?.maps?.added = record }
-    }
+    /// Records that a mapped operation was added to the queue or group.
+    mutating func recordAddition(_ record: MapRecord) { extras?.maps?.added = record }
 
     /// Whether a queue of Foundation may hold the operation or an operation that is mapped from it.
-    var mayBeInFoundationQueue: Bool { wasAskedForReadiness || extras?.maps?.wasAnyAsked == true }
+    var mayBeInFoundationQueue: Bool {
+        if let maps = extras?.maps, maps.wasAnyAsked { true } else { wasAskedForReadiness }
+    }
 }
 
 // The mapped operations of an original.
@@ -424,10 +424,10 @@ extension Operation {
 
     /// The number of mapped operations around each operation in a queue, a group or a dependency, for a test mode.
     ///
-    /// The number comes from the environment variable `OPERATION_MAPS`, and is 0 without the variable. The mapped
+    /// The number comes from the environment variable `OPERATION_MAPS`, and is `nil` without the variable. The mapped
     /// operations convert nothing. A mapped operation behaves like its original, so all tests must also pass in this
     /// mode.
-    private let identityMapDepth = ProcessInfo.processInfo.environment["OPERATION_MAPS"].flatMap { Int($0) } ?? 0
+    private let identityMapDepth = ProcessInfo.processInfo.environment["OPERATION_MAPS"].flatMap { Int($0) }
 #endif
 
 extension ManagedOperation {
@@ -436,9 +436,10 @@ extension ManagedOperation {
     /// In the test mode, the object is a mapped operation, and otherwise the operation itself.
     @inline(__always) final var held: ManagedOperation {
         #if DEBUG
-            (0..<identityMapDepth).reduce(self) { operation, _ in operation.identityMap }
+            guard let identityMapDepth else { return self }
+            return (0..<identityMapDepth).reduce(self) { operation, _ in operation.identityMap }
         #else
-            self
+            return self
         #endif
     }
 }

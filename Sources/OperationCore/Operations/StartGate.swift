@@ -9,11 +9,19 @@
 /// The object is deliberately not `Sendable`. The object belongs to the state of its operation, and is used under the
 /// lock of that operation or by the thread that ended it.
 class StartGate {
-    /// Whether the body may begin, for an operation that ever had this number of dependencies.
-    func isOpen(epoch: Int) -> Bool { true }
+    enum State {
+        /// The body may begin.
+        case open
+        /// The operation asks for its categories after its start delay.
+        case delayed
+        /// The operation requests its categories as soon as it has a slot.
+        case called
+        /// The body must wait for an admission.
+        case closed
+    }
 
-    /// Whether the operation asks for the rest after its start delay.
-    func isDelayed(epoch: Int) -> Bool { false }
+    /// Returns the state for an operation that ever had this number of dependencies.
+    func state(epoch: Int) -> State { .open }
 
     func recordBodyBegins() {}
 

@@ -195,11 +195,13 @@ extension ResultOperation {
 /// A permit is created when the handler is enqueued, because an operation that has ended no longer knows its group and
 /// its queue.
 package struct HandlerPermit: Sendable {
-    fileprivate var group: CancellationMark?
-    fileprivate var queue: CancellationMark?
-    fileprivate var queueCount = 0
+    fileprivate let group: CancellationMark?
+    /// The mark of the queue, and its count when the handler was enqueued.
+    fileprivate let queue: (mark: CancellationMark, count: Int)?
     /// Keeps the operation registered with its owner although the operation has ended.
-    fileprivate var membership: OwnerLink?
+    fileprivate let membership: OwnerLink?
+    /// A closure that records that the handler begins, if the queue is recorded.
+    fileprivate let recordBeginning: (@Sendable () -> Void)?
 
     /// Returns whether the handler may begin.
     ///
@@ -211,9 +213,11 @@ package struct HandlerPermit: Sendable {
     package func allowsHandler(of operation: ManagedOperation?) -> Bool {
         membership?.withdraw()
         guard let operation else { return false }
-        if let queue, queue.count != queueCount { return false }
+        if let queue, queue.mark.count != queue.count { return false }
         if let group, group.isSet { return false }
-        return operation.mayCallHandlers
+        guard operation.mayCallHandlers else { return false }
+        recordBeginning?()
+        return true
     }
 
     /// Withdraws the permit of a handler that is not enqueued after all.
@@ -226,22 +230,24 @@ extension ManagedOperation {
     /// The value is `false` if the operation is canceled, or if `cancel` was called after its outcome was decided. An
     /// enqueued handler asks its ``HandlerPermit``, which also considers the group, the queue and the owner.
     package final var mayCallHandlers: Bool {
-        if storage.withLock({ $0.isSilent || $0.machine.isCancelled }) { return false }
-        return original?.storage.withLock { !$0.isSilent } ?? true
+        let mayCall = storage.withLock { $0.isSilent ? false : !$0.machine.isCancelled }
+        guard mayCall, let original else { return mayCall }
+        return original.storage.withLock { !$0.isSilent }
     }
 
     /// Creates the permit for a handler that is about to be enqueued.
-    package final func handlerPermit() -> HandlerPermit {
-        let (host, parent, slot, membership) = core.withLock { ($0.host, $0.parent, $0.parentSlot, $0.membership) }
-        var permit = HandlerPermit()
-        if let parent { permit.group = parent.cancellationMark(forChildAt: slot) }
-        // A child that runs on the thread of its group's body is in no queue itself, but its group may be.
-        if let queue = host ?? parent?.acceptedBy {
-            permit.queue = queue.cancellations
-            permit.queueCount = queue.cancellations.count
+    ///
+    /// - Parameter isOfOutcome: Whether a queue that is recorded records when the handler begins.
+    package final func handlerPermit(isOfOutcome: Bool = false) -> HandlerPermit {
+        let (host, slot, parent, parentSlot, membership) = core.withLock {
+            ($0.host, $0.slot, $0.parent, $0.parentSlot, $0.membership)
         }
-        permit.membership = membership?.entered(again: life)
-        return permit
+        // A child that runs on the thread of its group's body is in no queue itself, but its group may be.
+        let mark = if let host { host.cancellations } else { parent?.acceptedBy?.cancellations }
+        return HandlerPermit(
+            group: parent?.cancellationMark(forChildAt: parentSlot), queue: mark.map { ($0, $0.count) },
+            membership: membership?.entered(again: life),
+            recordBeginning: isOfOutcome ? host?.recordHandler(at: slot) : nil)
     }
 
     /// Enqueues a handler, which begins only if the operation has not been canceled by then.

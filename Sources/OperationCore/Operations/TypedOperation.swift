@@ -228,7 +228,7 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         var success: (@Sendable (ResultType) -> Void)?
         var failure: (@Sendable (ErrorType) -> Void)?
         var cancellation: (@Sendable (CancellationCause) -> Void)?
-        let (ending, box, queue, recorded, isAlone) = storage.withLock { core in
+        let (ending, box, queue) = storage.withLock { core in
             // The operation releases all handlers, and calls one of them only after that.
             success = self.success
             failure = self.failure
@@ -236,16 +236,12 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
             self.success = nil
             self.failure = nil
             self.cancellation = nil
-            let isAlone = core.host == nil && core.parent == nil && core.extras == nil
-            return (core.machine.ending, core.box, core.callbackQueue, core.recordingQueue, isAlone)
+            return (core.machine.ending, core.box, core.callbackQueue)
         }
-        // The queue holds the original.
-        let place = original == nil ? recorded : core.withLock { $0.recordingQueue }
-        let stamp = place.flatMap { $0.recordHandler(at: $1) }
         switch ending {
-        case .success: deliver(success: success, box, on: queue, isAlone: isAlone, stamp)
-        case .failure: deliver(failure: failure, box, on: queue, isAlone: isAlone, stamp)
-        case .cancelled: deliver(cancellation: cancellation, on: queue, stamp)
+        case .success: deliver(success: success, box, on: queue)
+        case .failure: deliver(failure: failure, box, on: queue)
+        case .cancelled: deliver(cancellation: cancellation, on: queue)
         case nil: break
         }
     }
@@ -266,8 +262,8 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     ) {
         let (ending, box, queue) = storage.withLock { ($0.machine.ending, $0.box, $0.callbackQueue) }
         switch ending {
-        case .success: deliver(success: success, box, on: queue, isAlone: false)
-        case .failure: deliver(failure: failure, box, on: queue, isAlone: false)
+        case .success: deliver(success: success, box, on: queue)
+        case .failure: deliver(failure: failure, box, on: queue)
         case .cancelled: deliver(cancellation: cancellation, on: queue)
         case nil: break
         }
@@ -280,44 +276,38 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     @inline(never) private func releaseHandler(cancellation handler: (@Sendable (CancellationCause) -> Void)?) {}
 
     // Each function enqueues a handler on a queue. The operation, and with it the value in the box, stays alive until
-    // the handler was called. The exception is a cancellation, which may come from the operation's own `deinit`. An
-    // operation is alone if it has no group, queue or owner.
+    // the handler was called. The exception is a cancellation, which may come from the operation's own `deinit`.
 
     private func deliver(
-        success: (@Sendable (ResultType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?,
-        isAlone: Bool, _ stamp: (@Sendable () -> Void)? = nil
+        success: (@Sendable (ResultType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?
     ) {
         guard let success, let box else { return }
-        let permit = isAlone && original == nil ? HandlerPermit() : handlerPermit()
+        let permit = handlerPermit(isOfOutcome: true)
         (queue ?? defaultCallbackQueue).async { [self] in
             guard permit.allowsHandler(of: self) else { return }
-            stamp?()
             success(box.value(as: ResultType.self))
             extendLifetime(self)
         }
     }
 
     private func deliver(
-        failure: (@Sendable (ErrorType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?,
-        isAlone: Bool, _ stamp: (@Sendable () -> Void)? = nil
+        failure: (@Sendable (ErrorType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?
     ) {
         guard let failure, let box else { return }
-        let permit = isAlone && original == nil ? HandlerPermit() : handlerPermit()
+        let permit = handlerPermit(isOfOutcome: true)
         (queue ?? defaultCallbackQueue).async { [self] in
             guard permit.allowsHandler(of: self) else { return }
-            stamp?()
             failure(box.value(as: ErrorType.self))
             extendLifetime(self)
         }
     }
 
-    private func deliver(
-        cancellation: (@Sendable (CancellationCause) -> Void)?, on queue: DispatchQueue?,
-        _ stamp: (@Sendable () -> Void)? = nil
-    ) {
+    private func deliver(cancellation: (@Sendable (CancellationCause) -> Void)?, on queue: DispatchQueue?) {
         guard let cancellation, let cause = cancellationCause else { return }
+        let (host, slot) = core.withLock { ($0.host, $0.slot) }
+        let recordBeginning = host?.recordHandler(at: slot)
         (queue ?? defaultCallbackQueue).async {
-            stamp?()
+            recordBeginning?()
             cancellation(cause)
         }
     }

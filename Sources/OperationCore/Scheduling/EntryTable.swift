@@ -17,16 +17,25 @@ struct EntryTable {
     /// The number of entries that must end before the next check for slots to release.
     private var removalsUntilTrim = 0
     /// The number of slots that are always kept.
-    var least = 1024
+    private let least: Int
 
-    /// Returns a slot for a new entry.
-    mutating func insert() -> QueueMachine.Slot {
-        if let free = freeSlots.popLast() ?? freeEndSlots.popLast() { return free }
-        var entry = QueueMachine.Entry()
-        entry.generation = firstGeneration
-        entry.stamp = firstStamp
-        entries.append(entry)
-        return QueueMachine.Slot(entries.count - 1)
+    init(least: Int = 1024) { self.least = least }
+
+    /// Adds an entry, and returns its slot.
+    mutating func insert(
+        _ work: QueueMachine.Work, level: QueueLevel, epoch: UInt32, details: EntryDetails?
+    ) -> QueueMachine.Slot {
+        var entry = QueueMachine.Entry(
+            work: work, stage: .entering, level: level, stamp: firstStamp, epoch: epoch, generation: firstGeneration,
+            details: details)
+        guard let slot = freeSlots.popLast() ?? freeEndSlots.popLast() else {
+            entries.append(entry)
+            return QueueMachine.Slot(entries.count - 1)
+        }
+        entry.stamp = entries[Int(slot)].stamp
+        entry.generation = entries[Int(slot)].generation
+        entries[Int(slot)] = entry
+        return slot
     }
 
     /// Frees the slot of an entry that has ended.
@@ -35,7 +44,7 @@ struct EntryTable {
         self[Int(slot)].generation &+= 1
         if Int(slot) < entries.count / 2 { freeSlots.append(slot) } else { freeEndSlots.append(slot) }
         removalsUntilTrim -= 1
-        if removalsUntilTrim <= 0 || freeCount == entries.count && entries.count > least { trim() }
+        if entries.count > least, removalsUntilTrim <= 0 || freeCount == entries.count { trim() }
     }
 
     private var freeCount: Int { freeSlots.count + freeEndSlots.count }
@@ -50,12 +59,20 @@ struct EntryTable {
         QueueMachine.Key(slot: slot, generation: entries[Int(slot)].generation)
     }
 
+    /// Returns whether the entry of a ticket is still in the place that the ticket describes.
+    func isCurrent(_ ticket: Ticket) -> Bool {
+        // The entry is not read as a whole, because a copy would retain and release its operation.
+        let index = Int(ticket.slot)
+        guard index < entries.count, entries[index].stage == .ready else { return false }
+        return entries[index].stamp == ticket.stamp
+    }
+
     /// Releases the free slots at the end, if most slots are free.
     ///
     /// The method visits all slots, so many entries must end before the next check.
     private mutating func trim() {
         let enough = entries.count * 3 / 4
-        guard entries.count > least, freeCount > enough else {
+        guard freeCount > enough else {
             removalsUntilTrim = Swift.max(enough - freeCount, least)
             return
         }
@@ -190,7 +207,7 @@ struct QueueEpoch {
     /// memory.
     mutating func addReady(_ ticket: Ticket, _ entries: EntryTable) {
         if ready.count >= readyLimit {
-            ready.removeAll { !$0.isCurrent(entries) }
+            ready.removeAll { !entries.isCurrent($0) }
             readyLimit = max(ready.count * 2, 64)
         }
         ready.append(ticket)

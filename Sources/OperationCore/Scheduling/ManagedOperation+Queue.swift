@@ -6,9 +6,12 @@ import Foundation
 /// The state of an operation in the queue that holds it.
 struct QueuePlace {
     enum Standing {
-        case ready
+        /// The operation may begin, or request its categories when it gets a slot.
+        case ready(asks: Bool)
         /// Dependencies of the operation have not ended.
         case waits
+        /// The group of the operation is suspended, although the operation may be the next one for its categories.
+        case suspended(blocksOthers: Bool)
         /// Another start condition does not admit the operation yet.
         case held
         /// The operation has a start delay, which begins now or is in progress.
@@ -20,10 +23,6 @@ struct QueuePlace {
     var slot: QueueMachine.Slot
     var level: QueueLevel
     var standing: Standing
-    /// Whether the operation requests its categories when it gets a slot.
-    var asks = false
-    /// Whether the operation is the next one for its categories, but cannot begin because its group is suspended.
-    var blocksOthers = false
 }
 
 // The questions of a queue about the operations that it holds. The lock of the queue may be held while `core` is taken.
@@ -38,10 +37,10 @@ extension ManagedOperation {
             if let host = core.host { return (.inQueue(host.name), false) }
             if core.parent != nil { return (.inGroup, false) }
             if core.machine.isFinished { return (.finished, false) }
-            if core.isStartUnderWay { return (.started, false) }
+            if core.machine.isStartUnderWay { return (.started, false) }
             core.host = engine
             core.slot = -1
-            core.recordAddition(self)
+            if let mapRecord { core.recordAddition(mapRecord) }
             return (nil, core.mayBeInFoundationQueue)
         }
         if let refusal { return refusal.error(self, engine.name) }
@@ -103,11 +102,14 @@ extension ManagedOperation {
         if let original { return original.beginHosted(isChecked: isChecked) }
         var isToBeChecked = false
         let action = move { core -> LifecycleMachine.StartAction? in
-            guard core.isReady, core.isAdmitted, !core.isHeldNow else { return nil }
-            isToBeChecked = !isChecked && (core.membership != nil || core.extras.map { $0.timing != nil } ?? false)
+            guard core.isReady, core.isAdmitted else { return nil }
+            // The suspension of a group does not matter after the outcome is decided.
+            if core.isHeldByGroup, core.machine.ending == nil { return nil }
+            guard let extras = core.extras else { return core.machine.start(isReady: true, hasDelay: false) }
+            isToBeChecked = !isChecked && (extras.membership != nil || extras.timing != nil)
             if isToBeChecked { return nil }
-            let isPlain = core.extras.map { $0.isPlainAtStart && $0.taskContext == nil } ?? true
-            return core.machine.start(isReady: true, hasDelay: false, prepares: !isPlain)
+            let prepares = !extras.isPlainAtStart || extras.taskContext != nil
+            return core.machine.start(isReady: true, hasDelay: false, prepares: prepares)
         }
         if isToBeChecked {
             // This check runs without holding the lock, because it may free the owner, and the clock may be the user's.
@@ -131,23 +133,23 @@ extension ManagedOperation.Core {
     var hostEngine: QueueEngine? { host?.engine }
 
     fileprivate mutating func place(of operation: ManagedOperation) -> QueuePlace {
-        let isCalled = isCalled
-        return QueuePlace(
-            slot: slot, level: level, standing: standing(of: operation), asks: isCalled,
-            blocksOthers: isCalled && isHeldByGroup)
+        QueuePlace(slot: slot, level: level, standing: standing(of: operation))
     }
-
-    /// Whether the group of the operation is suspended, which does not matter after the outcome is decided.
-    fileprivate var isHeldNow: Bool { isHeldByGroup && machine.ending == nil }
 
     private mutating func standing(of operation: ManagedOperation) -> QueuePlace.Standing {
         if machine.isCancelled { return .cancelled }
-        if isHeldByGroup { return .waits }
+        let gate = gateState
+        if isHeldByGroup { return .suspended(blocksOthers: gate == .called) }
         // If the operation is not ready, its node notifies the queue when it is.
-        guard isReady || node?.listen(operation, isHeld: true) ?? true else { return .waits }
-        if isCalled { return .ready }
-        guard isAdmitted || isDelayed && hasDelayLeft else { return .held }
-        guard hasDelayLeft, machine.ending == nil else { return .ready }
+        if !isReady, let node, !node.listen(operation, isHeld: true) { return .waits }
+        let hasDelay = hasDelayLeft
+        switch gate {
+        case .called: return .ready(asks: true)
+        case .closed: return .held
+        case .delayed where !hasDelay: return .held
+        case .open, .delayed: break
+        }
+        guard hasDelay, machine.ending == nil else { return .ready(asks: false) }
         defer { isDelayBegun = true }
         return .delayed(begins: !isDelayBegun)
     }

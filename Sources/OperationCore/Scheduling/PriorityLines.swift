@@ -47,7 +47,7 @@ struct PriorityLines {
             guard let ticket = lines[line].popFirst() else { return nil }
             let others = occupied
             if lines[line].isEmpty { occupied &= ~(1 << UInt8(line)) }
-            guard ticket.isCurrent(entries) else {
+            guard entries.isCurrent(ticket) else {
                 staleCount -= 1
                 continue
             }
@@ -61,7 +61,7 @@ struct PriorityLines {
     /// Returns the next slot, or `nil` if there is none or its ticket is stale.
     func peekNext(of entries: EntryTable) -> QueueMachine.Slot? {
         guard occupied != 0, let ticket = lines[next(occupied.trailingZeroBitCount)].first else { return nil }
-        return ticket.isCurrent(entries) ? ticket.slot : nil
+        return entries.isCurrent(ticket) ? ticket.slot : nil
     }
 
     /// Returns the most urgent line, or the line that was passed over most often if that was too often.
@@ -91,7 +91,7 @@ struct PriorityLines {
         guard staleCount > 64, staleCount > 2 * ready else { return }
         staleCount = 0
         for line in lines.indices {
-            lines[line].filter { $0.isCurrent(entries) }
+            lines[line].filter(entries.isCurrent)
             if lines[line].isEmpty { occupied &= ~(1 << UInt8(line)) }
         }
     }
@@ -103,14 +103,6 @@ struct Ticket {
     /// The stamp of the entry when the ticket was added, which differs from the current one if the entry has left the
     /// line.
     var stamp: UInt32
-}
-
-extension Ticket {
-    /// Whether the entry is still in the place that the ticket describes.
-    func isCurrent(_ entries: EntryTable) -> Bool {
-        // The entry is not read as a whole, because a copy would retain and release its operation.
-        Int(slot) < entries.count && entries[Int(slot)].stamp == stamp && entries[Int(slot)].stage == .ready
-    }
 }
 
 /// A ring of tickets in their order, which grows as needed and has constant cost at both ends.

@@ -24,9 +24,7 @@ extension QueueEngine {
         guard isTaken else { return false }
         let claimed = children.filter { child in
             child.core.withLock { core in
-                guard core.host == nil, !core.machine.isFinished, !core.isStartUnderWay, !core.machine.isStarted else {
-                    return false
-                }
+                guard core.host == nil, !core.machine.isFinished, !core.machine.isStartUnderWay else { return false }
                 core.host = self
                 core.slot = -1
                 core.raisedLevel = max(core.raisedLevel, level)

@@ -51,7 +51,7 @@ extension QueueEngine {
 
     /// Returns the next job of the thread, or `nil` if the thread must leave.
     fileprivate func nextJob(for worker: WorkerContext) -> QueueMachine.Job? {
-        while let job = worker.nextAssigned() ?? next(for: worker) {
+        while let job = requestJob(for: worker) {
             // The thread may have waited while it released the last entry. Other threads then got the job.
             if worker.notBegun != nil { return job }
         }
@@ -64,7 +64,6 @@ extension QueueEngine {
         case .closure(let body):
             body()
             worker.isConcluding = true
-            worker.hasEnded = true
             worker.ending = .success
         case .operation(let operation):
             worker.operation = operation.life
@@ -72,11 +71,11 @@ extension QueueEngine {
             recordLinks(of: operation)
             if !operation.beginHosted() {
                 operation.yieldCategories()
-                putBack(operation, worker.slot)
+                putBack(operation, job.key.slot)
             }
         case .plain(let entry):
             recordLinks(of: entry.operation)
-            if !entry.begin() { putBack(entry, worker.slot) }
+            if !entry.begin() { putBack(entry, job.key.slot) }
         }
     }
 
@@ -119,64 +118,58 @@ extension QueueEngine {
         }
     }
 
-    /// Reports the finished work of the thread, and returns its next job, or `nil` if the thread must leave.
+    /// Returns an assigned job, or reports the finished work of the thread and takes its next job.
     ///
-    /// The consequences of that work come first, because some of them may take long and a job that was already taken
-    /// must not wait.
-    private func next(for worker: WorkerContext) -> QueueMachine.Job? {
-        if case .chosen(let job) = visit(worker, mayDefer: true) { return job }
-        if case .chosen(let job) = visit(worker, mayDefer: false) { return job }
-        return nil
-    }
-
-    private enum Choice {
-        case chosen(QueueMachine.Job?)
-        case deferred
-    }
-
-    private func visit(_ worker: WorkerContext, mayDefer: Bool) -> Choice {
+    /// Rare consequences of that work come first, because some of them may take long and a job that was already taken
+    /// must not wait. The thread then requests the job again.
+    private func requestJob(for worker: WorkerContext, afterRareActions: Bool = false) -> QueueMachine.Job? {
+        if worker.batch != nil, let job = worker.nextAssigned() { return job }
         // `last` may be the last reference, and code that runs when the operation is freed may wait. So the operation
         // is kept until the context shows the next job of the thread.
         let last = exchange(&worker.operation, with: nil)
-        var after = After()
+        var after = After(isBorrowed: false)
+        var mustAskAgain = false
         let passTime = recording.passTime
-        let choice = state.withLock { state -> Choice in
+        let job = state.withLock { state -> QueueMachine.Job? in
             passTime?()
             applyChanges(of: worker, &state, &after)
             // A body that resumes replaces this thread.
             let mayContinue = state.threads.mayContinue && state.returning.isEmpty
-            if mayContinue, mayDefer, state.machine.couldStart {
+            if mayContinue, !afterRareActions, state.machine.couldStart {
                 collectRareActions(&state, &after)
                 if after.rareActions != nil {
                     callThread(&state, &after, reserving: 1)
-                    return .deferred
+                    mustAskAgain = true
+                    return nil
                 }
             }
-            // A thread without other work helps with entries that were assigned to other threads.
-            if mayContinue, !state.machine.canStart, state.machine.couldStart { reclaimAssigned(&state, &after) }
-            reclaimOldest(&state, &after)
+            if state.machine.counts.assigned > 0 {
+                // A thread without other work helps with entries that were assigned to other threads.
+                if mayContinue, !state.machine.canStart, state.machine.couldStart { reclaimAssigned(&state, &after) }
+                reclaimOldest(&state, &after)
+            }
             let job = mayContinue ? state.machine.take() : nil
-            if let job {
-                assign(to: worker, after: job, &state)
-            } else {
+            if job == nil {
                 state.threads.leave()
-                forgetBatch(of: worker, &state)
+                if worker.batch != nil { forgetBatch(of: worker, &state) }
                 worker.hasLeft = true
+            } else if let job, state.machine.counts.readyInFront > 1 {
+                assign(to: worker, after: job, &state)
             }
             conclude(&state, &after)
-            return .chosen(job)
+            return job
         }
         worker.clear()
-        if case .chosen(let job?) = choice { worker.notBegun = job.key }
+        worker.notBegun = job?.key
         perform(after)
         extendLifetime(last)
-        return choice
+        return mustAskAgain ? requestJob(for: worker, afterRareActions: true) : job
     }
 
     /// Applies the changes that the thread has not reported yet.
     fileprivate func applyChanges(of worker: WorkerContext, _ state: inout State, _ after: inout After) {
-        if worker.isBatchRegistered { reclaim(worker.batch, &state, &after) }
-        if worker.hasEnded { end(worker.slot, worker.ending, &state, &after) }
+        if let batch = worker.batch { reclaim(batch, &state, &after) }
+        if let key = worker.key, let ending = worker.ending { end(key.slot, ending, &state, &after) }
         for operation in worker.readied { place(operation, &state, &after) }
     }
 
@@ -213,9 +206,9 @@ extension QueueEngine {
 // Bodies that wait.
 extension QueueEngine {
     /// Gives up the slot of the body on this thread, which is about to wait through a call of this package.
-    func bodyWillWait(_ worker: WorkerContext) {
+    func bodyWillWait(_ worker: WorkerContext, _ key: QueueMachine.Key) {
         report(worker) { state in
-            state.machine.rest(worker.key)
+            state.machine.rest(key)
             state.threads.leave()
         }
     }
@@ -226,7 +219,7 @@ extension QueueEngine {
     func threadWillWait(_ worker: WorkerContext) {
         let notBegun = exchange(&worker.notBegun, with: nil)
         apply { state, after in
-            if worker.isBatchRegistered { reclaim(worker.batch, &state, &after) }
+            if let batch = worker.batch { reclaim(batch, &state, &after) }
             if let notBegun, state.machine.giveBack(notBegun),
                 case .operation(let operation) = state.machine.entries[Int(notBegun.slot)].work
             {
@@ -245,9 +238,9 @@ extension QueueEngine {
     }
 
     /// Ends the wait of a body, which resumes when there is a slot, or immediately if its operation has ended.
-    func bodyDidWait(_ worker: WorkerContext) {
+    func bodyDidWait(_ key: QueueMachine.Key) {
         let turn = DispatchSemaphore(value: 0)
-        let body = ReturningBody(key: worker.key, turn: .thread(turn))
+        let body = ReturningBody(key: key, turn: .thread(turn))
         let mustWait = apply { state, after in
             let isFirst = state.returning.isEmpty || !state.machine.isResting(body.key)
             if isFirst, state.machine.resume(body.key) {
@@ -311,7 +304,7 @@ extension QueueEngine {
     ///
     /// The context is cleared before the actions are performed, because these may add changes to the context again.
     private func report(_ worker: WorkerContext, reserving: Int = 0, _ event: (inout State) -> Void) {
-        var after = After()
+        var after = After(isBorrowed: false)
         let passTime = recording.passTime
         state.withLock { state in
             passTime?()
@@ -397,18 +390,21 @@ extension QueueEngine {
     /// entries that were assigned to other threads. So no assigned entry waits while a thread that could run it has no
     /// work.
     func assign(to worker: WorkerContext, after job: QueueMachine.Job, _ state: inout State) {
-        let ready = state.machine.counts.readyInFront
-        guard ready > 1, !job.asks, mayAssign(state) else { return }
-        worker.batchSize.record(source.now, ran: worker.finishedCount)
-        worker.finishedCount = 0
-        let count = min(worker.batchSize.count - 1, ready / max(state.threads.limit, 1))
+        guard !job.asks, mayAssign(state) else { return }
+        worker.batchSize?.update(source.now)
+        guard let size = worker.batchSize else {
+            worker.batchSize = BatchSize(source.now)
+            return
+        }
+        let count = min(size.count - 1, state.machine.counts.readyInFront / max(state.threads.limit, 1))
         guard count > 0 else { return }
         let jobs = state.machine.assign(count)
         guard !jobs.isEmpty else { return }
-        worker.batch.assign(state.machine.takeJob(job.key), then: jobs)
-        if worker.isBatchRegistered { state.batches.removeAll { $0.batch === worker.batch } }
-        worker.isBatchRegistered = true
-        state.batches.append((worker.batch, since: state.machine.starts))
+        let batch = worker.batch ?? AssignedEntries()
+        batch.assign(state.machine.takeJob(job.key), then: jobs)
+        forgetBatch(of: worker, &state)
+        worker.batch = batch
+        state.batches.append((batch, since: state.machine.starts))
     }
 
     /// The number of entries that are assigned to threads, for tests.
@@ -419,11 +415,10 @@ extension QueueEngine {
         state.machine.journal == nil && state.capacity == .max && !recording.isRecording
     }
 
-    /// Forgets the empty list of a thread that leaves.
+    /// Forgets the empty list of a thread that gets another list or leaves.
     func forgetBatch(of worker: WorkerContext, _ state: inout State) {
-        guard worker.isBatchRegistered else { return }
-        worker.isBatchRegistered = false
         state.batches.removeAll { $0.batch === worker.batch }
+        worker.batch = nil
     }
 
     /// Takes back all assigned entries, so that the queue knows the stage of each entry.
@@ -434,9 +429,7 @@ extension QueueEngine {
 
     /// Takes back entries that were assigned long ago and may be behind a body that takes a long time.
     func reclaimOldest(_ state: inout State, _ after: inout After) {
-        guard state.machine.counts.assigned > 0, let oldest = state.batches.first,
-            state.machine.starts &- oldest.since > 64
-        else { return }
+        guard let oldest = state.batches.first, state.machine.starts &- oldest.since > 64 else { return }
         state.batches.removeFirst()
         state.batches.append((oldest.batch, since: state.machine.starts))
         reclaim(oldest.batch, &state, &after)

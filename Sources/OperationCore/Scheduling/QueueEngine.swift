@@ -54,7 +54,7 @@ package final class QueueEngine: HostQueue, @unchecked Sendable {
         self.source = source
         var state = State(threads: QueueThreads(width: width))
         state.machine.width = width ?? .max
-        if let leastSlots { state.machine.entries.least = leastSlots }
+        if let leastSlots { state.machine.entries = EntryTable(least: leastSlots) }
         self.state = Locked(state)
         super.init(name: name)
         #if DEBUG
@@ -67,7 +67,7 @@ package final class QueueEngine: HostQueue, @unchecked Sendable {
     // The part of the queue that its operations use.
 
     override func reconsider(_ operation: ManagedOperation) {
-        if let worker = WorkerContext.current, worker.engine === self, worker.isConcluding {
+        if let worker = WorkerContext.of(.current), worker.engine === self, worker.isConcluding {
             return worker.readied.append(operation)
         }
         apply { state, after in place(operation, &state, &after) }
@@ -75,13 +75,11 @@ package final class QueueEngine: HostQueue, @unchecked Sendable {
 
     override func didEnd(_ slot: Int32, _ ending: LifecycleMachine.Ending) {
         let notes = ThreadNotes.current
-        if let worker = WorkerContext.of(notes), worker.engine === self, worker.slot == slot, worker.isConcluding {
-            worker.hasEnded = true
+        if let worker = WorkerContext.of(notes), worker.engine === self, worker.key?.slot == slot, worker.isConcluding {
             worker.ending = ending
             return
         }
-        apply { state, after in
-            after.isBorrowed = notes.mayBegin
+        apply(isBorrowed: notes.mayBegin) { state, after in
             // The entry's work and stage may be in the list of a thread.
             if case .none = state.machine.entries[Int(slot)].work { reclaimAssigned(&state, &after) }
             end(slot, ending, &state, &after)
@@ -113,8 +111,6 @@ package final class QueueEngine: HostQueue, @unchecked Sendable {
         return key.map { key in { [self] in hookDidWait(key) } }
     }
 
-    override var isRecorded: Bool { recording.isRecording }
-
     override func recordHandler(at slot: Int32) -> (@Sendable () -> Void)? {
         guard let recorder = recording.recorder, let number = recorder.recordHandler(slot) else { return nil }
         return { recorder.handlerBegins(number) }
@@ -124,18 +120,25 @@ package final class QueueEngine: HostQueue, @unchecked Sendable {
 // The actions that follow an event, performed after the lock is released.
 extension QueueEngine {
     struct After {
-        var needsWorker = false
-        var needsWatch = false
+        /// The help for entries that are ready.
+        enum Help {
+            /// Another thread begins one of them.
+            case worker
+            /// The queue checks later whether one of them has begun.
+            case watch
+        }
+
         /// Whether the thread is borrowed.
         ///
         /// See ``BorrowedThread``.
-        var isBorrowed = false
+        let isBorrowed: Bool
+        var help: Help?
         /// The entry that a borrowed thread took and is about to begin.
         var brief: QueueMachine.Job?
         /// A body that resumes.
         var grant: ReturningBody?
         /// The contents of an ended entry, to be released.
-        private var released: (QueueMachine.Work, EntryDetails?)?
+        private(set) var released: (QueueMachine.Work, EntryDetails?)?
         private(set) var rareActions: RareActions?
 
         /// Returns the rare actions, and creates them if there are none.
@@ -175,9 +178,11 @@ extension QueueEngine {
     }
 
     /// Applies an event and performs the actions that follow.
+    ///
+    /// If `isBorrowed` is `true`, the calling thread may begin an entry. See ``BorrowedThread``.
     @discardableResult
-    func apply<Result>(_ event: (inout State, inout After) -> Result) -> Result {
-        var after = After()
+    func apply<Result>(isBorrowed: Bool = false, _ event: (inout State, inout After) -> Result) -> Result {
+        var after = After(isBorrowed: isBorrowed)
         let passTime = recording.passTime
         let result = state.withLock { state in
             passTime?()
@@ -192,7 +197,7 @@ extension QueueEngine {
     /// Collects the consequences of an event, such as a body that resumes, another thread, or a wait that ends.
     func conclude(_ state: inout State, _ after: inout After, reserving: Int = 0) {
         // A more urgent entry must not wait for assigned entries, and a less urgent one gets its turn by its age.
-        if state.machine.isAssignedLevelContested { reclaimAssigned(&state, &after) }
+        if state.machine.counts.assigned > 0, state.machine.isAssignedLevelContested { reclaimAssigned(&state, &after) }
         while let body = state.returning.first, state.machine.resume(body.key) {
             state.returning.removeFirst()
             if body.hasThread { state.threads.workers += 1 }
@@ -208,14 +213,18 @@ extension QueueEngine {
     /// takes too long.
     func callThread(_ state: inout State, _ after: inout After, reserving: Int = 0) {
         if after.isBorrowed, after.brief == nil, state.returning.isEmpty { after.brief = state.machine.takeBrief() }
+        let needsWorker: Bool
         if state.machine.canStart, state.returning.isEmpty {
-            if state.machine.counts.readyInFront > reserving, state.threads.join() {
-                after.needsWorker = true
-            } else {
-                after.needsWatch = state.threads.beginWatch()
-            }
+            needsWorker = state.machine.counts.readyInFront > reserving
         } else if state.machine.counts.assigned > 0, state.machine.couldStart {
-            if state.threads.join() { after.needsWorker = true } else { after.needsWatch = state.threads.beginWatch() }
+            needsWorker = true
+        } else {
+            return
+        }
+        if needsWorker, state.threads.join() {
+            after.help = .worker
+        } else if state.threads.beginWatch() {
+            after.help = .watch
         }
     }
 
@@ -236,8 +245,11 @@ extension QueueEngine {
 
     func perform(_ after: After) {
         after.grant?.resume()
-        if after.needsWorker { provideWorker() }
-        if after.needsWatch { watchForStall() }
+        switch after.help {
+        case .worker: provideWorker()
+        case .watch: watchForStall()
+        case nil: break
+        }
         // Begin this entry before other actions, which may take long, because the entry has already been taken.
         if let brief = after.brief { beginBriefly(brief) }
         if let rareActions = after.rareActions { perform(rareActions) }
@@ -292,19 +304,22 @@ extension QueueEngine {
         // The thread that requests the categories checks the operation again afterward.
         if state.machine.entries[Int(slot)].isAsking { return operation.wakeWaiter() }
         state.machine.relevel(slot, place.level)
-        state.machine.entries[Int(slot)].asks = place.asks
-        if place.blocksOthers { after.need().toYield.append(operation) }
         switch place.standing {
         case .cancelled:
             state.machine.place(slot, .ending)
             after.need().toEnd.append(operation)
         case .waits: state.machine.place(slot, .waiting)
+        case .suspended(let blocksOthers):
+            if blocksOthers { after.need().toYield.append(operation) }
+            state.machine.place(slot, .waiting)
         case .held:
             if state.machine.hold(slot) { after.need().toAdmit.append(operation) }
         case .delayed(let begins):
             state.machine.place(slot, .held)
             if begins { after.need().toDelay.append(operation) }
-        case .ready: state.machine.place(slot, .ready)
+        case .ready(let asks):
+            state.machine.entries[Int(slot)].asks = asks
+            state.machine.place(slot, .ready)
         }
     }
 
@@ -358,7 +373,7 @@ extension QueueEngine {
     /// is added. `link` is called once it is certain that the queue accepts the operations, and it can still throw.
     func add(
         _ operations: [ManagedOperation], hasReservations: Bool = false,
-        linking link: () throws(OperationSetupError) -> Void = {}
+        linking link: (() throws(OperationSetupError) -> Void)? = nil
     ) throws(OperationSetupError) {
         let operations = operations.map(\.held)
         var claimed = 0
@@ -370,7 +385,7 @@ extension QueueEngine {
             }
             try reserveRoom(operations.count, areKept: hasReservations)
             kept = operations.count
-            try link()
+            try link?()
         } catch {
             for operation in operations.prefix(claimed) { operation.releaseClaim() }
             if kept > 0 { releaseReservations(kept) }
@@ -391,8 +406,7 @@ extension QueueEngine {
             // Few operations raise their dependencies. Checking each operation later would load it into the cache
             // again.
             var raising: [(ManagedOperation, QueueLevel)] = []
-            apply { state, after in
-                after.isBorrowed = isBorrowed
+            apply(isBorrowed: isBorrowed) { state, after in
                 state.reserved -= portion.count
                 for operation in portion {
                     let level = enter(operation, isBarrier: false, nil, &state, &after)

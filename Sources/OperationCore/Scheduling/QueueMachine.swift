@@ -41,7 +41,7 @@ struct QueueMachine {
         let key: Key
         let work: Work
         /// Whether the thread must first request the categories of the operation, which already has a slot.
-        var asks = false
+        let asks: Bool
     }
 
     enum Stage: UInt8 {
@@ -62,23 +62,27 @@ struct QueueMachine {
     }
 
     struct Entry {
-        var work = Work.none
-        var stage = Stage.free
-        var level = QueueLevel.normal
+        var work: Work
+        var stage: Stage
+        var level: QueueLevel
         /// A number that increases each time the entry leaves a line, so that its old tickets are recognized as stale.
-        var stamp: UInt32 = 0
-        var epoch: UInt32 = 0
+        var stamp: UInt32
+        let epoch: UInt32
         /// A number that increases with each entry in this slot, to distinguish the entries.
-        var generation: UInt32 = 0
+        var generation: UInt32
         /// Whether the entry requests its categories when it gets a slot.
         var asks = false
-        /// Whether the entry is held and has a slot, and a thread requests its categories.
-        var isAsking = false
         /// The number of times that the entry requested its categories and gave up the slot.
         var refusals: UInt8 = 0
-        /// Whether the entry is running and has given up its slot, because its body waits.
-        var isResting = false
+        /// Whether the entry has one of the queue's slots of its own.
+        var hasSlot = false
         var details: EntryDetails?
+
+        /// Whether a thread requests the categories of the entry, which is held and has a slot.
+        var isAsking: Bool { stage == .held && hasSlot }
+
+        /// Whether the entry has given up its slot, because its body waits.
+        var isResting: Bool { stage == .running && !hasSlot }
     }
 
     var entries = EntryTable()
@@ -87,10 +91,8 @@ struct QueueMachine {
     /// A lower bound for the urgency of all assigned entries.
     var assignedLevel = QueueLevel.normal
     var counts = StageCounts()
-    /// The number of slots in use by running entries, without those whose bodies wait.
+    /// The number of slots in use, which the running entries have whose bodies do not wait.
     var running = 0
-    /// The number of bodies that gave up their slot because they wait.
-    var resting = 0
     /// The reasons of the waiting bodies that gave one.
     var restReasons: [Slot: WaitReason] = [:]
 
@@ -139,18 +141,8 @@ extension QueueMachine {
     mutating func enter(
         _ work: Work, level: QueueLevel = .normal, isBarrier: Bool = false, details: EntryDetails? = nil
     ) -> Slot {
-        let slot = entries.insert()
-        let epoch = joinEpoch(isBarrier: isBarrier)
-        let index = Int(slot)
-        entries[index].work = work
-        entries[index].stage = .entering
-        entries[index].level = level
-        entries[index].asks = false
-        entries[index].refusals = 0
-        entries[index].epoch = epoch
-        entries[index].details = details
         counts.entering += 1
-        return slot
+        return entries.insert(work, level: level, epoch: joinEpoch(isBarrier: isBarrier), details: details)
     }
 
     /// Moves an entry to a stage, if it is in another one.
@@ -168,7 +160,6 @@ extension QueueMachine {
         entries[index].stage = stage
         counts[stage] += 1
         if stage == .ready { line(up: slot) }
-        if stage == .running { running += 1 }
     }
 
     /// Removes an entry that has ended, and returns its contents, which the caller must release without holding the
@@ -194,17 +185,16 @@ extension QueueMachine {
                 counts.readyInFront -= 1
                 lines.countStale(entries, ready: counts.ready)
             }
-        case .held: stopAsking(index)
-        case .running:
-            if entries[index].isResting {
-                entries[index].isResting = false
-                resting -= 1
-                restReasons[QueueMachine.Slot(index)] = nil
-            } else {
-                running -= 1
-            }
+        case .running: if !entries[index].hasSlot { restReasons[QueueMachine.Slot(index)] = nil }
         default: break
         }
+        releaseSlot(index)
+    }
+
+    private mutating func releaseSlot(_ index: Int) {
+        guard entries[index].hasSlot else { return }
+        entries[index].hasSlot = false
+        running -= 1
     }
 
     /// Changes the level of an entry in the queue.
@@ -220,20 +210,28 @@ extension QueueMachine {
 
 // The order of the entries.
 extension QueueMachine {
-    /// Takes the next entry and marks it as running, or returns `nil` if no entry may begin.
+    /// Gives the next entry a slot and returns it, or returns `nil` if no entry may begin.
+    ///
+    /// The entry is running, or held if the thread must first request its categories.
     mutating func take() -> Job? {
         guard canStart, let slot = lines.takeNext(of: entries) else { return nil }
         let index = Int(slot)
+        let asks = entries[index].asks
         entries[index].stamp &+= 1
+        entries[index].hasSlot = true
         counts.ready -= 1
         counts.readyInFront -= 1
         running += 1
-        if entries[index].asks { return take(asking: slot) }
-        entries[index].stage = .running
-        counts.running += 1
-        starts &+= 1
+        if asks {
+            entries[index].stage = .held
+            counts.held += 1
+        } else {
+            entries[index].stage = .running
+            counts.running += 1
+            starts &+= 1
+        }
         journal?.record(.placed(slot, entries[index], from: .ready))
-        return Job(key: Key(slot: slot, generation: entries[index].generation), work: entries[index].work)
+        return Job(key: entries.key(of: slot), work: entries[index].work, asks: asks)
     }
 
     /// Takes the next entry if its start is brief, or returns `nil` without any effect.
@@ -302,7 +300,7 @@ extension QueueMachine {
 
     /// Adds entries to the front epoch.
     private mutating func openFront(_ ready: [Ticket], _ held: SlotList) {
-        for ticket in ready where ticket.isCurrent(entries) {
+        for ticket in ready where entries.isCurrent(ticket) {
             counts.readyInFront += 1
             lines.append(ticket, entries[Int(ticket.slot)].level)
         }
@@ -362,17 +360,6 @@ extension QueueMachine.Entry {
 
 // Entries that have a slot and ask for their categories. Such an entry counts as held until it has the categories.
 extension QueueMachine {
-    /// Gives an entry a slot, for a thread that requests its categories.
-    mutating func take(asking slot: Slot) -> Job {
-        let index = Int(slot)
-        entries[index].stage = .held
-        entries[index].isAsking = true
-        counts.held += 1
-        journal?.record(.placed(slot, entries[index], from: .ready))
-        return Job(
-            key: Key(slot: slot, generation: entries[index].generation), work: entries[index].work, asks: true)
-    }
-
     /// Returns whether a thread is asking for the categories of the entry.
     func isAsking(_ key: Key) -> Bool { entries.has(key) && entries[Int(key.slot)].isAsking }
 
@@ -382,7 +369,6 @@ extension QueueMachine {
     mutating func beginAsked(_ key: Key) -> Bool {
         guard isAsking(key), !isSuspended, holds == 0, running <= width else { return false }
         let index = Int(key.slot)
-        entries[index].isAsking = false
         entries[index].stage = .running
         counts.held -= 1
         counts.running += 1
@@ -396,14 +382,8 @@ extension QueueMachine {
         guard isAsking(key) else { return false }
         let index = Int(key.slot)
         entries[index].refusals = min(entries[index].refusals, .max - 1) + 1
-        stopAsking(index)
+        releaseSlot(index)
         return true
-    }
-
-    mutating func stopAsking(_ index: Int) {
-        guard entries[index].isAsking else { return }
-        entries[index].isAsking = false
-        running -= 1
     }
 }
 
@@ -415,11 +395,7 @@ extension QueueMachine {
     mutating func rest(_ key: Key, because reason: WaitReason? = nil) {
         let index = Int(key.slot)
         guard entries.has(key), entries[index].stage == .running else { return }
-        if !entries[index].isResting {
-            entries[index].isResting = true
-            running -= 1
-            resting += 1
-        }
+        releaseSlot(index)
         guard let reason, restReasons.updateValue(reason, forKey: key.slot) != reason else { return }
         journal?.record(.rested(key.slot, entries[index], reason))
     }
@@ -433,8 +409,7 @@ extension QueueMachine {
     mutating func resume(_ key: Key) -> Bool {
         guard isResting(key) else { return true }
         guard running < width else { return false }
-        entries[Int(key.slot)].isResting = false
-        resting -= 1
+        entries[Int(key.slot)].hasSlot = true
         running += 1
         if !restReasons.isEmpty, restReasons.removeValue(forKey: key.slot) != nil {
             journal?.record(.wentOn(key.slot, entries[Int(key.slot)]))
@@ -469,14 +444,14 @@ extension QueueMachine {
 
     /// Removes the work from an entry, so that the thread that runs it can release it as soon as it has ended.
     mutating func takeJob(_ key: Key) -> Job {
-        Job(key: key, work: exchange(&entries[Int(key.slot)].work, with: .none))
+        Job(key: key, work: exchange(&entries[Int(key.slot)].work, with: .none), asks: false)
     }
 
     /// Records that a number of assigned entries have begun and ended.
     mutating func countStarts(_ count: Int) { starts &+= UInt64(count) }
 
-    /// Whether an entry of another level than the assigned ones may be next.
-    var isAssignedLevelContested: Bool { counts.assigned > 0 && lines.hasOther(than: assignedLevel) }
+    /// Whether an entry of another level than the assigned ones may be next, if there are assigned ones.
+    var isAssignedLevelContested: Bool { lines.hasOther(than: assignedLevel) }
 
     /// Records that an assigned entry is running, and counts its slot.
     mutating func beginAssigned(_ job: Job) {
@@ -488,6 +463,7 @@ extension QueueMachine {
         counts.assigned -= 1
         counts.running += 1
         running += 1
+        entries[index].hasSlot = true
         entries[index].stage = .running
     }
 
@@ -496,9 +472,8 @@ extension QueueMachine {
         let index = Int(key.slot)
         guard entries.has(key), entries[index].stage == .running || entries[index].isAsking else { return false }
         let old = entries[index].stage
-        running -= 1
+        releaseSlot(index)
         counts[old] -= 1
-        entries[index].isAsking = false
         counts.ready += 1
         counts.readyInFront += 1
         entries[index].stage = .ready

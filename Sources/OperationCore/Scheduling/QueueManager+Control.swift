@@ -154,9 +154,9 @@ extension QueueManager {
 extension QueueEngine {
     /// A Boolean value that indicates whether the caller is a body that this queue runs, on a thread or in a task.
     var isRunningCaller: Bool {
-        var worker = WorkerContext.current
+        var worker = WorkerContext.of(.current)
         while let present = worker {
-            if present.engine === self, present.slot >= 0 { return true }
+            if present.engine === self, present.key != nil { return true }
             worker = present.outer
         }
         for body in BodyWait.callers {

@@ -164,7 +164,7 @@ extension QueueManager {
         do throws(OperationSetupError) {
             try engine.add(operations, hasReservations: hasReservations) { () throws(OperationSetupError) in
                 for (upstream, downstream) in zip(operations, operations.dropFirst()) {
-                    linked.append((downstream, try link(downstream, to: upstream, rule), upstream))
+                    linked.append((downstream, try self.link(downstream, to: upstream, rule), upstream))
                 }
             }
         } catch {

@@ -143,7 +143,9 @@ package final class UniqueWork: Sendable {
 extension ManagedOperation {
     /// Whether the operation was neither started nor added to a queue of this package or to a group.
     final var isUnused: Bool {
-        core.withLock { $0.host == nil && $0.parent == nil && !$0.isStartUnderWay && !$0.machine.isFinished }
+        core.withLock { core in
+            core.host == nil && core.parent == nil && !core.machine.isStartUnderWay && !core.machine.isFinished
+        }
     }
 
     /// Whether the operation has an outcome.

@@ -53,7 +53,9 @@ package final class WorkerPool: WorkerSource {
 
     private final class Worker: Sendable {
         let semaphore = DispatchSemaphore(value: 0)
-        let assignment = Locked<QueueEngine?>(nil)
+        let assignment: Locked<QueueEngine?>
+
+        init(for engine: QueueEngine) { assignment = Locked(engine) }
     }
 
     private struct State {
@@ -64,8 +66,6 @@ package final class WorkerPool: WorkerSource {
         /// The queues that got no thread, each once.
         var starving = Fifo<QueueEngine>()
         var isStarving: Set<ObjectIdentifier> = []
-
-        var hasThread: Bool { !idle.isEmpty || count < WorkerPool.threadLimit }
     }
 
     private let state = Locked(State())
@@ -77,7 +77,7 @@ package final class WorkerPool: WorkerSource {
         enum Choice { case wake(Worker), make, refuse }
         let choice: Choice = state.withLock { state in
             if let worker = state.idle.popLast() { return .wake(worker) }
-            guard state.hasThread else { return .refuse }
+            guard state.count < Self.threadLimit else { return .refuse }
             state.count += 1
             return .make
         }
@@ -85,7 +85,12 @@ package final class WorkerPool: WorkerSource {
         case .wake(let worker):
             worker.assignment.withLock { $0 = engine }
             worker.semaphore.signal()
-        case .make: makeWorker(for: engine)
+        case .make:
+            let worker = Worker(for: engine)
+            let thread = Thread { [self] in serve(worker) }
+            thread.name = "OperationKit"
+            thread.stackSize = Self.stackSize
+            thread.start()
         case .refuse: return false
         }
         return true
@@ -93,19 +98,10 @@ package final class WorkerPool: WorkerSource {
 
     package func remember(_ engine: QueueEngine) -> Bool {
         state.withLock { state in
-            guard !state.hasThread else { return false }
+            guard state.idle.isEmpty, state.count >= Self.threadLimit else { return false }
             if state.isStarving.insert(ObjectIdentifier(engine)).inserted { state.starving.append(engine) }
             return true
         }
-    }
-
-    private func makeWorker(for engine: QueueEngine) {
-        let worker = Worker()
-        worker.assignment.withLock { $0 = engine }
-        let thread = Thread { [self] in serve(worker) }
-        thread.name = "OperationKit"
-        thread.stackSize = Self.stackSize
-        thread.start()
     }
 
     private func serve(_ worker: Worker) {
@@ -168,24 +164,21 @@ package final class WorkerContext: ThreadWork {
     let engine: QueueEngine
     /// The context of the enclosing body, if a body works for another queue.
     let outer: WorkerContext?
-    /// The further entries that were assigned to the thread.
-    let batch = AssignedEntries()
-    /// Whether the queue has registered `batch`.
-    @exclusivity(unchecked) var isBatchRegistered = false
-    @exclusivity(unchecked) var batchSize = BatchSize()
-    /// The number of entries that the thread has taken since the pace was last updated.
-    @exclusivity(unchecked) var finishedCount = 0
-    /// The entry that is running.
-    @exclusivity(unchecked) private(set) var key = none
+    /// The further entries that were assigned to the thread, once the queue has assigned some.
+    @exclusivity(unchecked) var batch: AssignedEntries?
+    /// The number of entries to assign at a time, once there were several for the thread.
+    @exclusivity(unchecked) var batchSize: BatchSize?
+    /// The entry that is running, or `nil` between two entries.
+    @exclusivity(unchecked) private(set) var key: QueueMachine.Key?
     /// The operation whose body is running.
     @exclusivity(unchecked) var operation: ManagedOperation?
     /// The entry that the thread has taken but not begun, while it releases the previous one.
     @exclusivity(unchecked) var notBegun: QueueMachine.Key?
     /// Whether the body has returned, so that no code of the user runs before the thread requests more work.
     @exclusivity(unchecked) var isConcluding = false
-    /// Whether the entry has ended, which is reported to the queue when the thread requests the next entry.
-    @exclusivity(unchecked) var hasEnded = false
-    @exclusivity(unchecked) var ending = LifecycleMachine.Ending.success
+    /// The ending of the entry, once it has ended, which is reported to the queue when the thread requests the next
+    /// entry.
+    @exclusivity(unchecked) var ending: LifecycleMachine.Ending?
     /// The operations of the same queue that changed after the body returned.
     @exclusivity(unchecked) var readied: [ManagedOperation] = []
 
@@ -194,32 +187,20 @@ package final class WorkerContext: ThreadWork {
         self.outer = outer
     }
 
-    var slot: QueueMachine.Slot { key.slot }
-
-    /// The urgency of the entry that is running.
-    var urgency: QueueLevel {
-        operation.map { $0.core.withLock { $0.urgency } } ?? engine.level(of: key) ?? .veryLow
-    }
-
-    /// The work of the calling thread for a queue of this package, if it works for one.
-    static var current: WorkerContext? { of(ThreadNotes.current) }
-
     /// Returns the context of a thread, because there is no other kind.
     static func of(_ notes: ThreadNotes) -> WorkerContext? {
-        notes.worker.map { unsafeDowncast($0, to: WorkerContext.self) }
+        if let worker = notes.worker { unsafeDowncast(worker, to: WorkerContext.self) } else { nil }
     }
-
-    private static let none = QueueMachine.Key(slot: -1, generation: 0)
 
     func take(_ key: QueueMachine.Key) {
         self.key = key
         notBegun = nil
-        finishedCount += 1
+        batchSize?.ran += 1
     }
 
     /// Returns the next assigned entry, if the only thing to report about the last entry is its success.
     func nextAssigned() -> QueueMachine.Job? {
-        guard isBatchRegistered, hasEnded, ending == .success, readied.isEmpty else { return nil }
+        guard let batch, let key, ending == .success, readied.isEmpty else { return nil }
         guard let (next, old) = batch.next(after: key) else { return nil }
         let last = exchange(&operation, with: nil)
         clear()
@@ -237,7 +218,7 @@ package final class WorkerContext: ThreadWork {
     override func reportChanges() {
         // Operations that the user's code makes ready are reported immediately, because that code may wait for them.
         isConcluding = false
-        if hasEnded || !readied.isEmpty { engine.flush(self) }
+        if ending != nil || !readied.isEmpty { engine.flush(self) }
     }
 
     override func reportReadied() {
@@ -249,7 +230,7 @@ package final class WorkerContext: ThreadWork {
     override func willBlock(for operation: Operation?) -> Bool {
         let awaited = operation as? ManagedOperation
         // Between two bodies, code that runs during a release waits.
-        guard slot >= 0 else {
+        guard let key else {
             engine.threadWillWait(self)
             guard engine.source.beginRest() else {
                 engine.threadDidWait()
@@ -260,26 +241,26 @@ package final class WorkerContext: ThreadWork {
         }
         guard engine.source.beginRest() else { return false }
         // The operation is raised before the slot is given up, so that it gets the slot.
-        awaited?.raise(forBodyOf: urgency)
-        engine.bodyWillWait(self)
+        awaited?.raise(forBodyOf: self.operation?.core.withLock { $0.urgency } ?? engine.level(of: key) ?? .veryLow)
+        engine.bodyWillWait(self, key)
         return true
     }
 
     override func didBlock() {
-        if slot >= 0 { engine.bodyDidWait(self) }
+        if let key { engine.bodyDidWait(key) }
         engine.source.endRest()
-        if slot < 0 { engine.threadDidWait() }
+        if key == nil { engine.threadDidWait() }
     }
 
     func clear() {
-        key = Self.none
+        key = nil
         isConcluding = false
         clearChanges()
     }
 
     /// Clears the changes after they were reported.
     func clearChanges() {
-        hasEnded = false
+        ending = nil
         if readied.count == 1 {
             readied.removeLast()
         } else if !readied.isEmpty {
@@ -335,17 +316,21 @@ final class AssignedEntries: Sendable {
 struct BatchSize {
     /// The number of entries, including the one that runs immediately.
     private(set) var count = 1
-    private var last: UInt64 = 0
+    /// The number of entries that the thread has taken since the last update.
+    var ran = 0
+    private var last: UInt64
 
     static let most = 16
     /// The total duration of a body, in nanoseconds, from which each entry is requested separately.
     static let shortBody: UInt64 = 1_500
 
-    /// Updates the pace when the thread requests more work, after it ran `count` entries since the last request.
-    mutating func record(_ now: UInt64, ran count: Int) {
-        let isShort = (now &- last) / UInt64(max(count, 1)) < Self.shortBody
-        last = now
-        self.count = isShort ? min(self.count * 2, Self.most) : 1
+    init(_ now: UInt64) { last = now }
+
+    /// Updates the number when the thread requests more work.
+    mutating func update(_ now: UInt64) {
+        let isShort = (now &- last) / UInt64(max(ran, 1)) < Self.shortBody
+        (last, ran) = (now, 0)
+        count = isShort ? min(count * 2, Self.most) : 1
     }
 }
 

@@ -34,9 +34,11 @@ final class OperationAdmission: StartGate {
             ticket: ticket, steps: steps, evaluation: exchange(&evaluation, with: nil), throttle: throttle)
     }
 
-    override func isOpen(epoch: Int) -> Bool { isEmpty || machine.isGranted(epoch: epoch) }
-
-    override func isDelayed(epoch: Int) -> Bool { machine.isDelayed(epoch: epoch) }
+    override func state(epoch: Int) -> State {
+        if isEmpty || machine.isGranted(epoch: epoch) { return .open }
+        if machine.isDelayed(epoch: epoch) { return .delayed }
+        return machine.isCalled(epoch: epoch) ? .called : .closed
+    }
 
     override func recordBodyBegins() { ticket?.recordBodyBegins() }
 
@@ -90,12 +92,6 @@ struct ReleasedAdmission {
 extension ManagedOperation.Core {
     /// The gate, because there is no other kind.
     var admission: OperationAdmission? { extras?.gate.map { unsafeDowncast($0, to: OperationAdmission.self) } }
-
-    /// Whether the operation may take a slot, with which it requests its categories.
-    var isCalled: Bool {
-        guard let admission, machine.ending == nil else { return false }
-        return admission.machine.isCalled(epoch: node?.additions ?? 0)
-    }
 
     /// Ends a round that no longer counts, because a dependency was added or the outcome was decided.
     mutating func withdrawOutdatedAdmission() -> ReleasedAdmission? {

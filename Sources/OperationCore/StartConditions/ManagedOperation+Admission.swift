@@ -215,7 +215,7 @@ extension ManagedOperation {
         _ name: @autoclosure () -> String, _ change: (OperationAdmission) -> Replaced
     ) {
         let replaced = core.withLock { core -> Replaced? in
-            guard !core.isStartUnderWay, core.machine.ending == nil else { return nil }
+            guard !core.machine.isStartUnderWay, core.machine.ending == nil else { return nil }
             let admission = core.admission ?? OperationAdmission()
             core.need().gate = admission
             return admission.machine.isUnderWay ? nil : change(admission)
