@@ -30,7 +30,7 @@ class DependencyNode: @unchecked Sendable {
 
     /// Creates a node without edges in the component of a node to which it will be linked, or in a new component.
     init(in component: DependencyComponent? = nil) {
-        self.component = component ?? DependencyComponent()
+        self.component = if let component { component } else { DependencyComponent() }
     }
 
     /// Notifies the operation that its last dependency has ended.
@@ -215,7 +215,7 @@ final class DependencyEdge: Sendable {
     private let judge: Locked<Judge?>
     let hasJudge: Bool
     // Sendable: only touched under the lock of the downstream operation.
-    nonisolated(unsafe) var inputNumber: UInt32 = 0
+    nonisolated(unsafe) var inputNumber: UInt32?
 
     /// Creates an edge.
     ///

@@ -19,64 +19,53 @@ enum DependencyInsertion {
     ) throws(OperationSetupError) -> DependencyEdge {
         let upstream = named.life
         guard downstream !== upstream else { throw .cycle([downstream.displayName, downstream.displayName]) }
-        let (node, upstreamNode) = nodes(of: downstream, upstream)
+        // A new node is created in the component of the other node.
+        guard let node = downstream.node(in: upstream.nodeIfAny?.component) else {
+            throw .alreadyStarted(downstream.displayName, dependency: upstream.displayName)
+        }
+        let upstreamNode = upstream.node(in: node.component)
         let edge = DependencyEdge(to: downstream, node: node, judge: judge)
-        var level = QueueLevel.veryLow
-        switch insert(edge, from: downstream, to: named, upstreamNode, judge == nil, input, &level) {
-        case .waiting:
-            downstream.signalDependencyAdded()
+        let source = if let upstreamNode { DependencyLinks.Source.node(upstreamNode) } else { DependencyLinks.Source.ended }
+        let link = DependencyLinks.Upstream(
+            operation: named, edge: edge, source: named === upstream ? source : .mapped(upstream, source))
+        switch insert(link, from: downstream, to: named, upstreamNode, isPlain: judge == nil, input) {
+        case .added(let wasUsed, let level):
+            if wasUsed { downstream.signalDependencyAdded() }
             if ManagedOperation.mayRaise(level) { upstream.raise(to: level) }
         case .needless: break
-        case .upstreamEnded:
+        case .upstreamEnded(let wasUsed):
             edge.upstreamDidEnd(upstream)
             // A thread that looked in the meantime found the operation waiting, and must be notified that it no longer
             // waits.
-            downstream.signalDependencyAdded()
+            if wasUsed { downstream.signalDependencyAdded() }
         case .tooLate: throw .alreadyStarted(downstream.displayName, dependency: upstream.displayName)
         case .refused(let cycle): throw .cycle([downstream.displayName] + cycle.map(\.displayName))
         }
         return edge
     }
 
-    /// Returns the nodes of both operations.
-    ///
-    /// A new node is created in the component of the other node. The second node is `nil` if its operation has ended.
-    private static func nodes(
-        of downstream: ManagedOperation, _ upstream: ManagedOperation
-    ) -> (OperationNode, OperationNode?) {
-        if let node = upstream.nodeIfAny { return (downstream.node(in: node.component), node) }
-        let node = downstream.node
-        return (node, upstream.core.withLock { $0.machine.isFinished ? nil : $0.needNode(in: node.component) })
-    }
-
-    private enum Outcome {
-        case waiting
-        case upstreamEnded
-        case needless
-        case tooLate
-        /// The operations along the cycle, from the upstream one to the downstream one.
-        case refused([Operation])
-    }
+    private typealias Insertion = ManagedOperation.Core.UpstreamInsertion
 
     /// Adds an edge if the order of the graph allows it.
+    ///
+    /// The upstream node is `nil` if its operation has ended.
     private static func insert(
-        _ edge: DependencyEdge, from downstream: ManagedOperation, to named: ManagedOperation,
-        _ upstreamNode: OperationNode?, _ isPlain: Bool, _ input: NewDependencyInput?, _ level: inout QueueLevel
-    ) -> Outcome {
-        guard let upstreamNode else {
-            return insert(edge, from: downstream, to: named, .ended, isPlain, input, &level)
-        }
+        _ link: DependencyLinks.Upstream, from downstream: ManagedOperation, to named: ManagedOperation,
+        _ upstreamNode: OperationNode?, isPlain: Bool, _ input: NewDependencyInput?
+    ) -> Insertion {
+        guard let upstreamNode else { return insertHalves(link, from: downstream, to: named, nil, isPlain, input) }
+        let downstreamNode = link.edge.downstreamNode
         while true {
             var refusal: DependencyOrder?
-            let insertion = DependencyComponent.withRoots(of: edge.downstreamNode.component, upstreamNode.component) {
-                if !DependencyOrder.agrees(edge.downstreamNode, after: upstreamNode) {
-                    var order = DependencyOrder(edge.downstreamNode, after: upstreamNode)
+            let insertion = DependencyComponent.withRoots(of: downstreamNode.component, upstreamNode.component) {
+                if !DependencyOrder.agrees(downstreamNode, after: upstreamNode) {
+                    var order = DependencyOrder(downstreamNode, after: upstreamNode)
                     guard order.admit() else {
                         refusal = order
-                        return nil as Outcome?
+                        return nil as Insertion?
                     }
                 }
-                return insert(edge, from: downstream, to: named, .node(upstreamNode), isPlain, input, &level)
+                return insertHalves(link, from: downstream, to: named, upstreamNode, isPlain, input)
             }
             if let insertion { return insertion }
             // An edge of the cycle may have been removed in the meantime. Then there is no cycle, and the loop tries
@@ -85,23 +74,17 @@ enum DependencyInsertion {
         }
     }
 
-    private static func insert(
-        _ edge: DependencyEdge, from downstream: ManagedOperation, to named: ManagedOperation,
-        _ source: DependencyLinks.Source, _ isPlain: Bool, _ input: NewDependencyInput?, _ level: inout QueueLevel
-    ) -> Outcome {
-        let insertion = downstream.core.withLock { core in
-            level = core.levelOfUpstream
-            return core.insertUpstream(named, edge: edge, source, isPlain: isPlain, input: input)
-        }
-        switch insertion {
-        case .needless: return .needless
-        case .tooLate: return .tooLate
-        case .added: break
-        }
+    /// Adds the edge to both operations.
+    private static func insertHalves(
+        _ link: DependencyLinks.Upstream, from downstream: ManagedOperation, to named: ManagedOperation,
+        _ upstreamNode: OperationNode?, _ isPlain: Bool, _ input: NewDependencyInput?
+    ) -> Insertion {
+        let insertion = downstream.core.withLock { $0.insertUpstream(link, isPlain: isPlain, input: input) }
+        guard case .added(let wasUsed, _) = insertion else { return insertion }
         return named.core.withLock { core in
-            guard !core.machine.isFinished else { return .upstreamEnded }
-            core.needNode().addDownstream(edge)
-            return .waiting
+            guard let upstreamNode, !core.machine.isFinished else { return .upstreamEnded(wasUsed: wasUsed) }
+            upstreamNode.addDownstream(link.edge)
+            return insertion
         }
     }
 }
@@ -126,26 +109,29 @@ extension ManagedOperation {
 
 extension ManagedOperation.Core {
     enum UpstreamInsertion {
-        case added
+        /// The operation waits for the dependency, which inherits this urgency.
+        ///
+        /// Most operations get their dependencies before any other code uses them.
+        case added(wasUsed: Bool, level: QueueLevel)
+        /// The dependency has ended, so the operation does not wait for it.
+        case upstreamEnded(wasUsed: Bool)
         /// The edge exists, or the operation has an outcome and will never run its body.
         case needless
         case tooLate
+        /// The dependency would close a cycle of these operations, from the upstream one to the downstream one.
+        case refused([Operation])
     }
 
     mutating func insertUpstream(
-        _ upstream: Operation, edge: DependencyEdge, _ source: DependencyLinks.Source, isPlain: Bool,
-        input: NewDependencyInput? = nil
+        _ link: DependencyLinks.Upstream, isPlain: Bool, input: NewDependencyInput? = nil
     ) -> UpstreamInsertion {
         guard machine.acceptsDependencies else {
             return machine.ending == nil || machine.isStarted ? .tooLate : .needless
         }
-        let node = needNode()
-        let original = upstream.originalOrSelf
-        let link = DependencyLinks.Upstream(
-            operation: upstream, edge: edge, source: original === upstream ? source : .mapped(original, source))
-        guard node.add(link, mustBeFirst: isPlain) else { return .needless }
-        if let input { add(input, lastEdge: edge) }
-        return .added
+        guard link.edge.downstreamNode.add(link, mustBeFirst: isPlain) else { return .needless }
+        let wasUsed = if host == nil, extras == nil { wasAskedForReadiness } else { true }
+        if let input { add(input, lastEdge: link.edge) }
+        return .added(wasUsed: wasUsed, level: levelOfUpstream)
     }
 }
 
@@ -156,16 +142,15 @@ extension ManagedOperation {
     func connect(
         toPlain upstream: Operation, judge: DependencyEdge.Judge?
     ) throws(OperationSetupError) -> DependencyEdge {
+        guard let node = node() else { throw .alreadyStarted(displayName, dependency: upstream.displayName) }
         let edge = DependencyEdge(to: self, node: node, judge: judge)
         let watcher = PlainOperationWatcher(upstream) { [weak edge] operation in edge?.upstreamDidEnd(operation) }
-        let insertion = core.withLock { core in
-            core.insertUpstream(upstream, edge: edge, .watcher(watcher), isPlain: judge == nil)
-        }
-        switch insertion {
-        case .added:
-            signalDependencyAdded()
+        let link = DependencyLinks.Upstream(operation: upstream, edge: edge, source: .watcher(watcher))
+        switch core.withLock({ $0.insertUpstream(link, isPlain: judge == nil) }) {
+        case .added(let wasUsed, _):
+            if wasUsed { signalDependencyAdded() }
             watcher.begin()
-        case .needless: break
+        case .needless, .upstreamEnded, .refused: break
         case .tooLate: throw .alreadyStarted(displayName, dependency: upstream.displayName)
         }
         return edge

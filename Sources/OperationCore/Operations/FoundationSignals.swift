@@ -184,8 +184,6 @@ import Foundation
 extension ManagedOperation {
     /// Notifies the queue that holds the operation that the operation is no longer ready.
     func signalDependencyAdded() {
-        // Most operations get their dependencies before anything uses them.
-        if core.withLock({ $0.host == nil && $0.extras == nil && !$0.wasAskedForReadiness }) { return }
         if let gate = core.withLock({ $0.extras?.gate }), gate.giveBackIfOutdated(self) {
             core.withLock { $0.host }?.reconsider(self)
         }

@@ -85,12 +85,17 @@ extension ManagedOperation {
     /// Notes that some dependents no longer wait for this operation.
     final func forgetCutEdges(_ count: Int) { nodeIfAny?.forgetCutEdges(count) }
 
-    /// The node of the operation in the graph, which is created if there is none.
-    final var node: OperationNode { node(in: nil) }
-
-    /// Returns the node, and creates it in that component if there is none.
-    final func node(in component: DependencyComponent?) -> OperationNode {
-        core.withLock { $0.needNode(in: component) }
+    /// Returns the node of the operation in the graph, or `nil` if the operation has ended.
+    ///
+    /// If there is no node, the method creates one in that component or in a new component.
+    final func node(in component: DependencyComponent? = nil) -> OperationNode? {
+        core.withLock { core in
+            if let node = core.node { return node }
+            if core.machine.isFinished { return nil }
+            let made = OperationNode(in: component)
+            core.node = made
+            return made
+        }
     }
 
     final var nodeIfAny: OperationNode? { core.withLock { $0.node } }
@@ -105,18 +110,6 @@ extension ManagedOperation {
     /// methods that cancel an operation, a group, an owner or a queue keep that handler from beginning.
     package final func cancelIfUndecided(because cause: CancellationCause) {
         cancel(because: cause) { $0.machine.ending == nil }
-    }
-}
-
-extension ManagedOperation.Core {
-    /// Returns the node.
-    ///
-    /// If there is no node, the method creates a node in that component or in a new component.
-    mutating func needNode(in component: DependencyComponent? = nil) -> OperationNode {
-        if let node { return node }
-        let made = OperationNode(in: component)
-        node = made
-        return made
     }
 }
 
@@ -162,9 +155,9 @@ extension RareOperationState {
     /// Removes the inputs whose edges were all removed, and returns them, to be released without holding the lock.
     func removeInputs(of links: [DependencyLinks.Upstream]) -> [DependencyInput] {
         var removed: [DependencyInput] = []
-        for number in links.map({ UInt64($0.edge.inputNumber) }) where number != 0 {
-            let isLast = inputs.update(number) { $0.removeEdge() }
-            if isLast == true, let input = inputs.remove(number) { removed.append(input) }
+        for number in links.compactMap(\.edge.inputNumber) {
+            let isLast = inputs.update(UInt64(number)) { $0.removeEdge() }
+            if isLast == true, let input = inputs.remove(UInt64(number)) { removed.append(input) }
         }
         return removed
     }

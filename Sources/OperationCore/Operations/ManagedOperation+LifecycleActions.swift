@@ -181,10 +181,10 @@ extension ManagedOperation.Core {
     mutating func takeRetainedState() -> RetainedState {
         node?.recordEndOfOperation()
         // The queue and the group need the ending of the operation that was added to them, which may be a mapped one.
-        let ending = extras?.maps?.added?.ending ?? machine.ending ?? .cancelled
+        let ending = if let added = extras?.maps?.added { added.ending } else { machine.ending }
         return RetainedState(
             extras: exchange(&extras, with: extras?.retained), node: exchange(&node, with: nil), membership: membership,
-            host: exchange(&host, with: nil), slot: slot, ending: ending,
+            host: exchange(&host, with: nil), slot: slot, ending: ending ?? .cancelled,
             parent: exchange(&parent, with: nil), parentSlot: parentSlot, parentTag: parentTag)
     }
 }

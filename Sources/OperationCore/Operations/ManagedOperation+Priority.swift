@@ -94,7 +94,7 @@ extension ManagedOperation {
 
     /// Returns whether an operation of this level may wait for a less urgent operation.
     static func mayRaise(_ level: QueueLevel) -> Bool {
-        level > .normal || level > .veryLow && isAnyLow.load(ordering: .sequentiallyConsistent)
+        level > (isAnyLow.load(ordering: .sequentiallyConsistent) ? .veryLow : .normal)
     }
 
     /// Makes the operation and its dependencies at least this urgent.

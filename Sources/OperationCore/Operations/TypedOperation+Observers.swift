@@ -244,8 +244,9 @@ extension ManagedOperation {
         }
         // A child that runs on the thread of its group's body is in no queue itself, but its group may be.
         let mark = if let host { host.cancellations } else { parent?.acceptedBy?.cancellations }
+        let queue: (CancellationMark, Int)? = if let mark { (mark, mark.count) } else { nil }
         return HandlerPermit(
-            group: parent?.cancellationMark(forChildAt: parentSlot), queue: mark.map { ($0, $0.count) },
+            group: parent?.cancellationMark(forChildAt: parentSlot), queue: queue,
             membership: membership?.entered(again: life),
             recordBeginning: isOfOutcome ? host?.recordHandler(at: slot) : nil)
     }

@@ -74,7 +74,8 @@ extension ManagedOperation {
     /// Returns the operation's state in a queue, or `nil` if it has left the queue or has no entry yet.
     func place(in engine: QueueEngine) -> QueuePlace? {
         core.withLock { core in
-            core.host === engine && core.slot >= 0 ? core.place(of: life) : nil
+            guard core.host === engine, core.slot >= 0 else { return nil }
+            return core.place(of: life)
         }
     }
 
@@ -102,10 +103,11 @@ extension ManagedOperation {
         if let original { return original.beginHosted(isChecked: isChecked) }
         var isToBeChecked = false
         let action = move { core -> LifecycleMachine.StartAction? in
-            guard core.isReady, core.isAdmitted else { return nil }
+            guard core.isReady else { return nil }
             // The suspension of a group does not matter after the outcome is decided.
             if core.isHeldByGroup, core.machine.ending == nil { return nil }
             guard let extras = core.extras else { return core.machine.start(isReady: true, hasDelay: false) }
+            guard core.isAdmitted else { return nil }
             isToBeChecked = !isChecked && (extras.membership != nil || extras.timing != nil)
             if isToBeChecked { return nil }
             let prepares = !extras.isPlainAtStart || extras.taskContext != nil
@@ -138,12 +140,13 @@ extension ManagedOperation.Core {
 
     private mutating func standing(of operation: ManagedOperation) -> QueuePlace.Standing {
         if machine.isCancelled { return .cancelled }
-        let gate = gateState
-        if isHeldByGroup { return .suspended(blocksOthers: gate == .called) }
+        if isHeldByGroup { return .suspended(blocksOthers: gateState == .called) }
         // If the operation is not ready, its node notifies the queue when it is.
         if !isReady, let node, !node.listen(operation, isHeld: true) { return .waits }
+        // Most operations have neither start conditions nor a start delay.
+        guard extras != nil else { return .ready(asks: false) }
         let hasDelay = hasDelayLeft
-        switch gate {
+        switch gateState {
         case .called: return .ready(asks: true)
         case .closed: return .held
         case .delayed where !hasDelay: return .held

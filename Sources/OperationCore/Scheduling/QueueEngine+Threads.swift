@@ -68,13 +68,13 @@ extension QueueEngine {
         case .operation(let operation):
             worker.operation = operation.life
             if job.asks, !askForCategories(of: operation, job.key) { return }
-            recordLinks(of: operation)
+            recording.recorder?.recordLinks(of: operation)
             if !operation.beginHosted() {
                 operation.yieldCategories()
                 putBack(operation, job.key.slot)
             }
         case .plain(let entry):
-            recordLinks(of: entry.operation)
+            recording.recorder?.recordLinks(of: entry.operation)
             if !entry.begin() { putBack(entry, job.key.slot) }
         }
     }
@@ -100,7 +100,7 @@ extension QueueEngine {
     /// Begins the entry that a borrowed thread took.
     func beginBriefly(_ job: QueueMachine.Job) {
         guard case .operation(let operation) = job.work else { return }
-        recordLinks(of: operation)
+        recording.recorder?.recordLinks(of: operation)
         let notes = ThreadNotes.current
         // If the operation ends immediately, another thread must handle the consequences, to avoid a recursion.
         notes.isBorrowed = false
@@ -129,7 +129,7 @@ extension QueueEngine {
         let last = exchange(&worker.operation, with: nil)
         var after = After(isBorrowed: false)
         var mustAskAgain = false
-        let passTime = recording.passTime
+        let passTime = recording.recorder?.passTime()
         let job = state.withLock { state -> QueueMachine.Job? in
             passTime?()
             applyChanges(of: worker, &state, &after)
@@ -149,12 +149,12 @@ extension QueueEngine {
                 reclaimOldest(&state, &after)
             }
             let job = mayContinue ? state.machine.take() : nil
-            if job == nil {
+            if let job {
+                if state.machine.counts.readyInFront > 1 { assign(to: worker, after: job, &state) }
+            } else {
                 state.threads.leave()
                 if worker.batch != nil { forgetBatch(of: worker, &state) }
                 worker.hasLeft = true
-            } else if let job, state.machine.counts.readyInFront > 1 {
-                assign(to: worker, after: job, &state)
             }
             conclude(&state, &after)
             return job
@@ -277,8 +277,6 @@ extension QueueEngine {
     ///
     /// These bodies do not wait behind other bodies, which may wait for them.
     func resumeWithoutSlot(_ slot: QueueMachine.Slot, _ state: inout State, _ after: inout After) {
-        // A body that returns without a thread resumes in its turn, which avoids searching for it.
-        guard state.returning.threads > 0 else { return }
         let bodies = state.returning.removeThreads(of: state.machine.entries.key(of: slot))
         state.threads.workers += bodies.count
         if !bodies.isEmpty { after.need().grants += bodies }
@@ -305,7 +303,7 @@ extension QueueEngine {
     /// The context is cleared before the actions are performed, because these may add changes to the context again.
     private func report(_ worker: WorkerContext, reserving: Int = 0, _ event: (inout State) -> Void) {
         var after = After(isBorrowed: false)
-        let passTime = recording.passTime
+        let passTime = recording.recorder?.passTime()
         state.withLock { state in
             passTime?()
             applyChanges(of: worker, &state, &after)

@@ -183,7 +183,7 @@ extension QueueEngine {
     @discardableResult
     func apply<Result>(isBorrowed: Bool = false, _ event: (inout State, inout After) -> Result) -> Result {
         var after = After(isBorrowed: isBorrowed)
-        let passTime = recording.passTime
+        let passTime = recording.recorder?.passTime()
         let result = state.withLock { state in
             passTime?()
             let result = event(&state, &after)
@@ -263,7 +263,7 @@ extension QueueEngine {
         // A caller whose task was just canceled leaves its room to the next caller.
         for wait in rareActions.roomWaits where !wait.end() { releaseReservations(wait.places) }
         for operation in rareActions.toEnd {
-            recordLinks(of: operation)
+            recording.recorder?.recordLinks(of: operation)
             operation.beginHosted()
         }
         // A request that is refused ends the operation. If it was a barrier, the next one makes its request then.
@@ -298,12 +298,12 @@ extension QueueEngine {
         }
         let slot = place.slot
         switch state.machine.entries[Int(slot)].stage {
+        // The thread that requests the categories checks the operation again afterward.
+        case .held where state.machine.entries[Int(slot)].hasSlot: return operation.wakeWaiter()
         case .entering, .waiting, .held, .ready: break
         case .free, .assigned, .running, .ending: return
         }
-        // The thread that requests the categories checks the operation again afterward.
-        if state.machine.entries[Int(slot)].isAsking { return operation.wakeWaiter() }
-        state.machine.relevel(slot, place.level)
+        if state.machine.entries[Int(slot)].level != place.level { state.machine.relevel(slot, place.level) }
         switch place.standing {
         case .cancelled:
             state.machine.place(slot, .ending)
@@ -335,7 +335,10 @@ extension QueueEngine {
         case .cancelled: state.totals.cancelled += 1
         }
         state.machine.journal?.record(.ended(slot, state.machine.entries[Int(slot)], ending))
-        if state.machine.entries[Int(slot)].isResting { resumeWithoutSlot(slot, &state, &after) }
+        // A body that returns without a thread resumes in its turn, which avoids searching for it.
+        if state.returning.threads > 0, state.machine.entries[Int(slot)].isResting {
+            resumeWithoutSlot(slot, &state, &after)
+        }
         after.release(state.machine.end(slot))
     }
 }
@@ -383,7 +386,12 @@ extension QueueEngine {
                 if let refusal = operation.claim(for: self) { throw refusal }
                 claimed += 1
             }
-            try reserveRoom(operations.count, areKept: hasReservations)
+            let refusal = state.withLock { state in
+                let refusal = self.refusal(of: operations.count, hasReservation: hasReservations, state)
+                if refusal == nil, !hasReservations { state.reserved += operations.count }
+                return refusal
+            }
+            if let refusal { throw refusal }
             kept = operations.count
             try link?()
         } catch {
@@ -440,15 +448,6 @@ extension QueueEngine {
         let place = operation.assignPlace(slot)
         put(operation, at: place, &state, &after)
         return place.level
-    }
-
-    private func reserveRoom(_ count: Int, areKept: Bool) throws(OperationSetupError) {
-        let refusal = state.withLock { state in
-            let refusal = self.refusal(of: count, hasReservation: areKept, state)
-            if refusal == nil, !areKept { state.reserved += count }
-            return refusal
-        }
-        if let refusal { throw refusal }
     }
 
     /// Gives up reserved slots that are not needed, so that other callers can use them.

@@ -200,7 +200,6 @@ extension QueueMachine {
     /// Changes the level of an entry in the queue.
     mutating func relevel(_ slot: Slot, _ level: QueueLevel) {
         let index = Int(slot)
-        guard entries[index].level != level else { return }
         let isReady = entries[index].stage == .ready
         if isReady { move(slot, from: .ready, to: .entering) }
         entries[index].level = level

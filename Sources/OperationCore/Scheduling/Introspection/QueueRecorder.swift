@@ -64,7 +64,17 @@ final class QueueRecorder: QueueFollower, Sendable {
         book.withLock { $0.enter(slot, entry, limit: settings.limit) }
     }
 
-    func link(_ operation: Operation, to dependencies: [Operation]) {
+    /// Reads the current time and returns a closure that, under the queue's lock, sets the time of the changes that
+    /// follow.
+    ///
+    /// The time is read outside the lock, because the clock may be the user's.
+    func passTime() -> () -> Void {
+        { [now = clock.now] in self.pass(to: now) }
+    }
+
+    /// Records the dependencies of an operation just before it begins, because they are not known afterward.
+    func recordLinks(of operation: Operation) {
+        let dependencies = operation.dependencies.map(\.behindGate)
         book.withLock { book in
             guard let number = book.number(of: operation) else { return }
             let others = dependencies.compactMap { book.number(of: $0) }
@@ -244,14 +254,6 @@ final class RecordingSwitch: Sendable {
 
     var isRecording: Bool { isOn.load(ordering: .relaxed) }
 
-    /// Reads the current time and returns a closure that, under the queue's lock, sets the time of the changes that
-    /// follow.
-    ///
-    /// The time is read outside the lock, because the clock may be the user's.
-    var passTime: (() -> Void)? {
-        recorder.map { recorder in { [now = recorder.clock.now] in recorder.pass(to: now) } }
-    }
-
     func start(_ recorder: QueueRecorder) -> QueueRecorder? {
         let old = present.withLock { exchange(&$0, with: recorder) }
         isOn.store(true, ordering: .relaxed)
@@ -262,12 +264,6 @@ final class RecordingSwitch: Sendable {
 }
 
 extension QueueEngine {
-    /// Records the dependencies of an operation just before it begins, because they are not known afterward.
-    func recordLinks(of operation: Operation) {
-        guard let recorder = recording.recorder else { return }
-        recorder.link(operation, to: operation.dependencies.map(\.behindGate))
-    }
-
     func setRecording(_ settings: QueueRecording?) {
         let recorder = settings.map { QueueRecorder($0) }
         let now = recorder?.clock.now
