@@ -12,7 +12,7 @@ import Synchronization
 class DependencyNode: @unchecked Sendable {
     // Sendable: a subclass adds only state that is.
 
-    private let links = Locked(DependencyLinks())
+    final let links = Locked(DependencyLinks())
     private let unended = Atomic<Int32>(0)
     private let hasEnded = Atomic(false)
     // Sendable: the mark and the place are only touched under the lock of the component's root, while its order is read
@@ -100,11 +100,9 @@ class DependencyNode: @unchecked Sendable {
     /// A rule is user code and may wait for an operation that depends on the same one. So edges without a rule come
     /// first.
     final func releaseDownstream(of operation: Operation) {
-        var ruled = FewOrMany<DependencyEdge>()
-        links.withLock { $0.takeDownstream() }.forEach { edge in
-            if edge.hasJudge { ruled.append(edge) } else { edge.upstreamDidEnd(operation) }
-        }
-        ruled.forEach { $0.upstreamDidEnd(operation) }
+        let edges = links.withLock { $0.takeDownstream() }
+        edges.forEach { if !$0.hasJudge { $0.upstreamDidEnd(operation) } }
+        edges.forEach { if $0.hasJudge { $0.upstreamDidEnd(operation) } }
     }
 
     /// Cuts all links of an operation that ended or is being freed.
@@ -132,9 +130,6 @@ class DependencyNode: @unchecked Sendable {
             ThreadWorklist.later { extendLifetime(rest) }
         }
     }
-
-    /// Calls a closure under the lock of the links.
-    final func underLock<Result>(_ body: () -> Result) -> Result { links.withLock { _ in body() } }
 
     private func cut(_ link: DependencyLinks.Upstream) {
         guard link.edge.cut() else { return }

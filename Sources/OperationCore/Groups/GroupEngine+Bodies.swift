@@ -66,7 +66,8 @@ extension GroupEngine {
         // The group itself cancels its children, except shielded ones. The group does not cancel other operations.
         if isCancellingChildren, !isShielded { return }
         let (slot, isOurs, isFree) = child.core.withLock { core in
-            (core.parentSlot, core.parent === self, core.parent == nil && core.host == nil && !core.machine.isStartUnderWay)
+            let isFree = core.parent == nil && core.host == nil && !core.machine.isStartUnderWay
+            return (core.parentSlot, core.parent === self, isFree)
         }
         giveUp(child, at: slot)?.cancelIfUndecided(because: .taskCancelled)
         guard isOurs || isFree && !child.isHeldByQueue(isByQueue: false) else { return }

@@ -57,7 +57,9 @@ extension TypedOperation {
             let box = OutcomeBox(try body())
             if !finish(as: .success, keeping: box, isOfBody: true) { box.free(as: ResultType.self) }
         } catch {
-            if !isCancelled { finish(orCancelWith: error) }
+            guard !(error is CancellationError) else { return cancelIfUndecided(because: .bodyCancelled) }
+            let box = OutcomeBox(error)
+            if !finish(as: .failure, keeping: box, isOfBody: true) { box.free(as: ErrorType.self) }
         }
     }
 

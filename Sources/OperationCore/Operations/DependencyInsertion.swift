@@ -25,7 +25,7 @@ enum DependencyInsertion {
         }
         let upstreamNode = upstream.node(in: node.component)
         let edge = DependencyEdge(to: downstream, node: node, judge: judge)
-        let source = if let upstreamNode { DependencyLinks.Source.node(upstreamNode) } else { DependencyLinks.Source.ended }
+        let source: DependencyLinks.Source = if let upstreamNode { .node(upstreamNode) } else { .ended }
         let link = DependencyLinks.Upstream(
             operation: named, edge: edge, source: named === upstream ? source : .mapped(upstream, source))
         switch insert(link, from: downstream, to: named, upstreamNode, isPlain: judge == nil, input) {
@@ -185,7 +185,7 @@ final class OperationNode: DependencyNode, @unchecked Sendable {
     /// - Parameter isHeld: Whether the node keeps the operation alive.
     func listen(_ operation: ManagedOperation, isHeld: Bool = false) -> Bool {
         let listener = isHeld ? Listener.held(operation) : .weaklyHeld(WeakReference(operation))
-        let old = underLock { exchange(&self.listener, with: listener) }
+        let old = links.withLock { _ in exchange(&self.listener, with: listener) }
         extendLifetime(old)
         return isClear
     }
@@ -196,7 +196,7 @@ final class OperationNode: DependencyNode, @unchecked Sendable {
     /// The operations that wait for this one and are in a queue or were started.
     var listeningDownstream: [ManagedOperation] { liveDownstream.compactMap { ($0 as? OperationNode)?.listening } }
 
-    private var listening: ManagedOperation? { underLock { listener.operation } }
+    private var listening: ManagedOperation? { links.withLock { _ in listener.operation } }
 
     override func dependenciesDidEnd() { listening?.dependenciesDidEnd() }
 

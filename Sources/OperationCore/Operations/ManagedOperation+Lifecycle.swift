@@ -6,6 +6,22 @@ import Foundation
 
 // Applies the events of LifecycleMachine under the lock. ManagedOperation+LifecycleActions performs the actions.
 extension ManagedOperation {
+    /// Applies an event under the lock, and notifies the readers of the states after the lock is released.
+    @inline(__always)
+    final func move<Result>(_ event: (inout Core) -> Result) -> Result {
+        var wakeUps: [() -> Void] = []
+        let result = core.withLock { core in
+            guard let extras = core.extras, !extras.feeds.isEmpty else { return event(&core) }
+            let before = core.machine.state
+            let result = event(&core)
+            let after = core.machine.state
+            if before != after { wakeUps = extras.feeds.elements.compactMap { $0.add(after) } }
+            return result
+        }
+        for wake in wakeUps { wake() }
+        return result
+    }
+
     package final var state: OperationState { stateAndEnding.state }
 
     /// The state and the kind of the outcome, read together.

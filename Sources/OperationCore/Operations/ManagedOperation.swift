@@ -442,7 +442,8 @@ extension ManagedOperation.Core {
     /// Only the code that decided the outcome may call this method.
     func takeNotifications() -> Notifications {
         let isOutcomeReported = machine.isOutcomeReported
-        var notifications = Notifications(isOutcomeReported: isOutcomeReported, hasHandlers: hasHandlers, hasMaps: false)
+        var notifications = Notifications(
+            isOutcomeReported: isOutcomeReported, hasHandlers: hasHandlers, hasMaps: false)
         guard let extras, machine.ending != nil else { return notifications }
         if isOutcomeReported, let maps = extras.maps, maps.hasUnconverted {
             notifications.hasMaps = true

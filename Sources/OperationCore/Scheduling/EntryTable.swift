@@ -159,30 +159,16 @@ struct StageCounts {
     /// The number of entries of `ready` that no barrier holds back.
     var readyInFront = 0
 
-    subscript(stage: QueueMachine.Stage) -> Int {
-        get {
-            switch stage {
-            case .free: 0
-            case .entering: entering
-            case .waiting: waiting
-            case .held: held
-            case .ready: ready
-            case .assigned: assigned
-            case .running: running
-            case .ending: ending
-            }
-        }
-        set {
-            switch stage {
-            case .free: break
-            case .entering: entering = newValue
-            case .waiting: waiting = newValue
-            case .held: held = newValue
-            case .ready: ready = newValue
-            case .assigned: assigned = newValue
-            case .running: running = newValue
-            case .ending: ending = newValue
-            }
+    mutating func add(_ change: Int, to stage: QueueMachine.Stage) {
+        switch stage {
+        case .free: break
+        case .entering: entering += change
+        case .waiting: waiting += change
+        case .held: held += change
+        case .ready: ready += change
+        case .assigned: assigned += change
+        case .running: running += change
+        case .ending: ending += change
         }
     }
 }

@@ -150,16 +150,11 @@ extension QueueMachine {
         let index = Int(slot)
         let old = entries[index].stage
         guard old != stage else { return }
-        move(slot, from: old, to: stage)
-        journal?.record(.placed(slot, entries[index], from: old))
-    }
-
-    private mutating func move(_ slot: Slot, from old: Stage, to stage: Stage) {
-        let index = Int(slot)
         leave(index, old)
         entries[index].stage = stage
-        counts[stage] += 1
+        counts.add(1, to: stage)
         if stage == .ready { line(up: slot) }
+        journal?.record(.placed(slot, entries[index], from: old))
     }
 
     /// Removes an entry that has ended, and returns its contents, which the caller must release without holding the
@@ -176,7 +171,7 @@ extension QueueMachine {
     }
 
     private mutating func leave(_ index: Int, _ old: Stage) {
-        counts[old] -= 1
+        counts.add(-1, to: old)
         switch old {
         case .ready:
             // The ticket stays in its line. Its stamp shows that it is stale.
@@ -201,9 +196,11 @@ extension QueueMachine {
     mutating func relevel(_ slot: Slot, _ level: QueueLevel) {
         let index = Int(slot)
         let isReady = entries[index].stage == .ready
-        if isReady { move(slot, from: .ready, to: .entering) }
+        if isReady { leave(index, .ready) }
         entries[index].level = level
-        if isReady { move(slot, from: .entering, to: .ready) }
+        guard isReady else { return }
+        counts.ready += 1
+        line(up: slot)
     }
 }
 
@@ -472,7 +469,7 @@ extension QueueMachine {
         guard entries.has(key), entries[index].stage == .running || entries[index].isAsking else { return false }
         let old = entries[index].stage
         releaseSlot(index)
-        counts[old] -= 1
+        counts.add(-1, to: old)
         counts.ready += 1
         counts.readyInFront += 1
         entries[index].stage = .ready
