@@ -130,9 +130,12 @@ extension ManagedOperation {
     }
 
     private func raiseUpstream(to level: QueueLevel) {
-        var next = awaited
-        while let operation = next.popLast() {
-            if operation.raiseItself(to: level) { next += operation.awaited }
+        var raised = awaited
+        var next = 0
+        while next < raised.count {
+            let operation = raised[next]
+            next += 1
+            if operation.raiseItself(to: level) { raised += operation.awaited }
         }
     }
 
