@@ -85,7 +85,12 @@ extension UInt8 {
     var isHexDigit: Bool { isDigit || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(self | 0x20) }
 
     /// Whether the byte is a space or a tab.
-    var isBlank: Bool { self == 0x20 || self == 0x09 }
+    var isBlank: Bool {
+        switch self {
+        case 0x20, 0x09: true
+        default: false
+        }
+    }
 
     /// Whether the byte is below the space, or is DEL.
     var isControl: Bool {

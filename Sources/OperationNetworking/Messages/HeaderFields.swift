@@ -47,7 +47,7 @@ public struct HeaderFields: Sendable, Hashable {
     ///
     /// - Parameter name: The name of the header, which is not case-sensitive.
     public func contains(_ name: String) -> Bool {
-        fields.contains { $0.isNamed(name) }
+        self[name] != nil
     }
 
     /// Adds a header to the end of the list without replacing headers that have the same name.
@@ -146,6 +146,13 @@ extension String {
 }
 
 extension UnsafeRawBufferPointer {
+    /// Returns whether the buffer begins with a text, whose case matters.
+    func begins(with text: StaticString) -> Bool {
+        let length = text.utf8CodeUnitCount
+        guard count >= length else { return false }
+        return self[..<length].elementsEqual(UnsafeBufferPointer(start: text.utf8Start, count: length))
+    }
+
     /// Returns whether both buffers are equal without regard to the case of ASCII letters.
     package func isSameName(as other: UnsafeRawBufferPointer) -> Bool {
         guard count == other.count else { return false }

@@ -39,7 +39,7 @@ package struct RequestOrigin: Sendable, Hashable {
 
     /// The host without brackets, the zone of an IPv6 address, and the port.
     package var place: (host: String, zone: String?, port: Int) {
-        let authority = name.utf8.drop { $0 != UInt8(ascii: "/") }.dropFirst(2)
+        let authority = name.utf8.dropFirst(isSecure ? 8 : 7)
         let isLiteral = authority.first == UInt8(ascii: "[")
         let end = authority.firstIndex(of: UInt8(ascii: isLiteral ? "]" : ":")) ?? authority.endIndex
         let host = authority[..<end].dropFirst(isLiteral ? 1 : 0)
@@ -85,7 +85,8 @@ private struct PlainAuthority {
         }
         guard label < end, end - start <= 255, bytes[start] != 0x2E else { return nil }
         // If the last part begins with a digit, the host may be an IPv4 address in some form.
-        return !bytes[label].isDigit || isIPv4(bytes[start..<end]) ? end : nil
+        if bytes[label].isDigit, !isIPv4(bytes[start..<end]) { return nil }
+        return end
     }
 
     /// Returns whether the host consists of four decimal numbers.
@@ -114,17 +115,9 @@ private struct PlainAuthority {
             number = number * 10 + Int(bytes[end]) - 0x30
             end += 1
         }
-        return (1...65535).contains(number) && number != usualPort ? end : nil
+        guard (1...65535).contains(number), number != usualPort else { return nil }
+        return end
     }
 
     var origin: String { String(decoding: UnsafeRawBufferPointer(rebasing: bytes[..<end]), as: UTF8.self) }
-}
-
-extension UnsafeRawBufferPointer {
-    fileprivate func begins(with text: StaticString) -> Bool {
-        let length = text.utf8CodeUnitCount
-        return count >= length
-            && UnsafeRawBufferPointer(rebasing: self[..<length]).elementsEqual(
-                UnsafeBufferPointer(start: text.utf8Start, count: length))
-    }
 }

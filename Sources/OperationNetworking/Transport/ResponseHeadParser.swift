@@ -48,7 +48,7 @@ package struct ResponseHeadParser {
         let content = line.withoutLineEnd
         // libcurl mistakes such a line for the end of the headers.
         if line.first == 0x0D, !content.isEmpty { return .refused("a line begins with a carriage return") }
-        if content.isStatusLine {
+        if content.begins(with: "HTTP/") {
             // The transport may mistake the line for a header, and what follows for the body of the response before.
             if case .inHead = stage { return .refused("a status line arrived before the headers were complete") }
             return begin(content)
@@ -73,7 +73,7 @@ package struct ResponseHeadParser {
             return .refused("the status line has no version")
         }
         let rest = UnsafeRawBufferPointer(rebasing: words[versionEnd...].dropFirst())
-        guard rest.count == 3 || rest.count > 3 && rest[3] == 0x20, let status = rest.statusNumber else {
+        guard rest.count > 3 ? rest[3] == 0x20 : rest.count == 3, let status = rest.statusNumber else {
             return .refused("the status line has no status")
         }
         let text = rest.count > 4 ? String(headerBytes: UnsafeRawBufferPointer(rebasing: rest[4...])) : ""
@@ -98,11 +98,6 @@ package struct ResponseHeadParser {
 }
 
 extension UnsafeRawBufferPointer {
-    fileprivate var isStatusLine: Bool {
-        // These are the bytes of HTTP/.
-        count >= 5 && self[0] == 0x48 && self[1] == 0x54 && self[2] == 0x54 && self[3] == 0x50 && self[4] == 0x2F
-    }
-
     /// The number in the first three bytes, or `nil` if they are not a status.
     fileprivate var statusNumber: Int? {
         var number = 0
@@ -201,7 +196,8 @@ extension HeaderFields {
 extension String {
     /// Whether the text consists of digits only, and of so few that the number cannot overflow.
     fileprivate var isPlainNumber: Bool {
-        (1...18).contains(utf8.count) && utf8.allSatisfy { (0x30...0x39).contains($0) }
+        guard (1...18).contains(utf8.count) else { return false }
+        return utf8.allSatisfy { (0x30...0x39).contains($0) }
     }
 
     /// The text with a blank in place of each control character except tabs.
