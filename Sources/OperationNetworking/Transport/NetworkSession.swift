@@ -184,38 +184,38 @@ extension NetworkReceiver {
 public struct TransferMetrics: Sendable, Hashable {
     /// The time at which the task got one of the session's slots for concurrent requests.
     public var slotGranted: Duration? {
-        get { slotGrantedTime.duration }
-        set { slotGrantedTime.duration = newValue }
+        get { slotGrantedTime.map { .nanoseconds($0) } }
+        set { slotGrantedTime = newValue?.saturatedNanoseconds }
     }
     /// The time at which the system resolved the name of the host.
     public var nameResolved: Duration? {
-        get { nameResolvedTime.duration }
-        set { nameResolvedTime.duration = newValue }
+        get { nameResolvedTime.map { .nanoseconds($0) } }
+        set { nameResolvedTime = newValue?.saturatedNanoseconds }
     }
     /// The time at which the session established the connection.
     public var connected: Duration? {
-        get { connectedTime.duration }
-        set { connectedTime.duration = newValue }
+        get { connectedTime.map { .nanoseconds($0) } }
+        set { connectedTime = newValue?.saturatedNanoseconds }
     }
     /// The time at which the session completed the TLS handshake.
     public var secured: Duration? {
-        get { securedTime.duration }
-        set { securedTime.duration = newValue }
+        get { securedTime.map { .nanoseconds($0) } }
+        set { securedTime = newValue?.saturatedNanoseconds }
     }
     /// The time at which the session began to send the request headers.
     public var requestBegan: Duration? {
-        get { requestBeganTime.duration }
-        set { requestBeganTime.duration = newValue }
+        get { requestBeganTime.map { .nanoseconds($0) } }
+        set { requestBeganTime = newValue?.saturatedNanoseconds }
     }
     /// The time at which the first byte of the response arrived.
     public var firstByte: Duration? {
-        get { firstByteTime.duration }
-        set { firstByteTime.duration = newValue }
+        get { firstByteTime.map { .nanoseconds($0) } }
+        set { firstByteTime = newValue?.saturatedNanoseconds }
     }
     /// The time at which the transfer ended.
     public var ended: Duration? {
-        get { endedTime.duration }
-        set { endedTime.duration = newValue }
+        get { endedTime.map { .nanoseconds($0) } }
+        set { endedTime = newValue?.saturatedNanoseconds }
     }
     /// The total duration for which the task was paused by `suspend()` or `hold()`, in whole nanoseconds.
     public var paused: Duration {
@@ -236,32 +236,18 @@ public struct TransferMetrics: Sendable, Hashable {
     public var bodyBytesReceived: Int64 = 0
     /// The number of bytes in the response headers, including the headers of informational responses.
     public var headerBytesReceived: Int64 = 0
-    package var slotGrantedTime = CompactTime()
-    package var nameResolvedTime = CompactTime()
-    package var connectedTime = CompactTime()
-    package var securedTime = CompactTime()
-    package var requestBeganTime = CompactTime()
-    package var firstByteTime = CompactTime()
-    package var endedTime = CompactTime()
+    // The times in nanoseconds, from which libcurl's session sets the properties above.
+    package var slotGrantedTime: Int64?
+    package var nameResolvedTime: Int64?
+    package var connectedTime: Int64?
+    package var securedTime: Int64?
+    package var requestBeganTime: Int64?
+    package var firstByteTime: Int64?
+    package var endedTime: Int64?
     package var pausedNanoseconds: Int64 = 0
 
     /// Creates empty metrics, for custom sessions and tests.
     public init() {}
-}
-
-/// A time in eight bytes, because each operation contains the memory for its metrics.
-package struct CompactTime: Sendable, Hashable, CustomStringConvertible {
-    /// The time, or the minimum for no time.
-    private var nanoseconds: Int64
-
-    package init(nanoseconds: Int64 = .min) { self.nanoseconds = nanoseconds }
-
-    var duration: Duration? {
-        get { nanoseconds == .min ? nil : .nanoseconds(nanoseconds) }
-        set { nanoseconds = newValue.map { max($0.saturatedNanoseconds, -.max) } ?? .min }
-    }
-
-    package var description: String { duration.map(\.description) ?? "nil" }
 }
 
 /// The received length and the announced length of a response body, before decompression.

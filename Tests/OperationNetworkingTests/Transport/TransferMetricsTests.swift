@@ -12,8 +12,7 @@ struct TransferMetricsTests {
         // A part of a nanosecond is dropped.
         (Duration(secondsComponent: 1, attosecondsComponent: 1_999_999_999), .nanoseconds(1_000_000_001)),
         (.nanoseconds(Int64.max), .nanoseconds(Int64.max)), (.seconds(Int64.max), .nanoseconds(Int64.max)),
-        // The metrics use the minimum for a missing time, so the nearest other value is returned.
-        (.nanoseconds(Int64.min), .nanoseconds(-Int64.max)), (.seconds(Int64.min), .nanoseconds(-Int64.max)),
+        (.nanoseconds(Int64.min), .nanoseconds(Int64.min)), (.seconds(Int64.min), .nanoseconds(Int64.min)),
     ]
 
     @Test(arguments: times)
@@ -37,11 +36,9 @@ struct TransferMetricsTests {
     @Test func `the duration of pauses is zero at first and saturates`() {
         var metrics = TransferMetrics()
         #expect(metrics.paused == .zero)
-        for (time, returned) in Self.times.dropLast(2) {
+        for (time, returned) in Self.times {
             metrics.paused = time ?? .zero
             #expect(metrics.paused == returned ?? .zero)
         }
-        metrics.paused = .seconds(Int64.min)
-        #expect(metrics.paused == .nanoseconds(Int64.min))
     }
 }

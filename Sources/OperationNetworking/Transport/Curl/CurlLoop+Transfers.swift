@@ -236,16 +236,16 @@
             var metrics = TransferMetrics()
             // libcurl counts from the time at which it got the request.
             let begun = transfer.soughtAt - task.confined.resumedAt
-            func moment(_ info: Int) -> CompactTime {
+            func moment(_ info: Int) -> Int64? {
                 let microseconds = handle.size(info)
-                return microseconds > 0 ? CompactTime(nanoseconds: begun + microseconds * 1000) : CompactTime()
+                return microseconds > 0 ? begun + microseconds * 1000 : nil
             }
-            metrics.slotGrantedTime = CompactTime(nanoseconds: transfer.beganAt - task.confined.resumedAt)
+            metrics.slotGrantedTime = transfer.beganAt - task.confined.resumedAt
             metrics.requestBeganTime = moment(OKCurlInfoRequestTime)
             metrics.firstByteTime = moment(OKCurlInfoFirstByteTime)
-            metrics.endedTime = CompactTime(nanoseconds: now - task.confined.resumedAt)
+            metrics.endedTime = now - task.confined.resumedAt
             metrics.pausedNanoseconds = transfer.deadlines.paused
-            metrics.isConnectionReused = handle.long(OKCurlInfoNewConnections) == 0 && metrics.requestBegan != nil
+            metrics.isConnectionReused = handle.long(OKCurlInfoNewConnections) == 0 && metrics.requestBeganTime != nil
             if !metrics.isConnectionReused {
                 metrics.nameResolvedTime = moment(OKCurlInfoNameTime)
                 metrics.connectedTime = moment(OKCurlInfoConnectTime)
