@@ -211,24 +211,21 @@ package struct Hop: Sendable {
     @Boxed private var otherOptions: TransferOptions?
 
     private enum Target: Sendable {
-        /// The user's own request, whose URL contains the address in a form that needs no parser.
-        case plain(NetworkRequest)
-        /// A parsed address, and the user's own request if the hop was created from it.
-        indirect case parsed(WebAddress, NetworkRequest?)
+        /// The user's own request, whose URL was checked when the request was created.
+        case original(NetworkRequest)
+        indirect case address(WebAddress)
     }
 
     /// The user's own request, which needs no new checks while it is unchanged.
     private var original: NetworkRequest? {
-        switch target {
-        case .plain(let request): request
-        case .parsed(_, let request): request
-        }
+        if case .original(let request) = target { request } else { nil }
     }
 
+    /// The address, which is created at each call from the URL of the user's own request.
     package var address: WebAddress {
         switch target {
-        case .plain(let request): WebAddress(ofPlain: request)
-        case .parsed(let address, _): address
+        case .original(let request): WebAddress(of: request)
+        case .address(let address): address
         }
     }
 
@@ -246,20 +243,14 @@ package struct Hop: Sendable {
         method: String, address: WebAddress, headers: HeaderFields = [:], body: RequestBody = .none,
         options: TransferOptions = .standard
     ) {
-        (self.method, self.headers, target) = (method, headers, .parsed(address, nil))
+        (self.method, self.headers, target) = (method, headers, .address(address))
         otherBody = body.isNone ? nil : body
         otherOptions = options == .standard ? nil : options
     }
 
-    /// Creates a hop from a request, or returns `nil` if the URL of the request cannot be parsed.
-    package init?(_ request: NetworkRequest) {
-        (method, headers) = (request.method, request.headers)
-        if WebAddress.isPlain(request) {
-            target = .plain(request)
-        } else {
-            guard let address = WebAddress(request.url) else { return nil }
-            target = .parsed(address, request)
-        }
+    /// Creates a hop from the user's own request.
+    package init(_ request: NetworkRequest) {
+        (method, headers, target) = (request.method, request.headers, .original(request))
     }
 
     /// Returns the same hop to another address.

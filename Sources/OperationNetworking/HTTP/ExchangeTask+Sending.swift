@@ -115,16 +115,15 @@ extension ExchangeTask {
         watcher?(.begins(request))
         let task = session.transport.makeTask(with: request, receiver: HopReceiver(self, step: step))
         let flight = Flight(prepared, task, sent: configuration.now(), kept: kept)
-        // The last request may hold an object of the user, so it is released outside of the lock.
-        let (isPresent, left) = state.withLock { state in
-            let (isPresent, left) = (state.machine.requestWasSent(.network(flight), step), state.sent)
-            if isPresent { state.sent = request }
-            if isPresent, let token { state.turn = .sent(token) }
-            return (isPresent, left)
+        let (order, left): (PauseOrder?, NetworkRequest?) = state.withLock { state in
+            guard state.machine.requestWasSent(.network(flight), step) else { return (nil, nil) }
+            if let token { state.turn = .sent(token) }
+            return (state.machine.wanted?.order, exchange(&state.sent, with: request))
         }
+        // The last request may hold an object of the user, so it is released outside of the lock.
         extendLifetime(left)
         // The first order starts the task. A task that was never resumed occupies nothing, and its end releases it.
-        if isPresent { return passPauseOrder() }
+        if let order { return flight.orderTarget.pass(order) }
         task.cancel()
         token?.giveBack()
     }
@@ -233,17 +232,16 @@ final class PreparedHop: Sendable {
         if let jar = session.configuration.cookies, !headers.contains("Cookie"), let url = hop.address.url {
             headers["Cookie"] = jar.header(for: url)
         }
-        var used = proof
+        var used: Proof?
         var isFromMemory = false
-        if headers.contains("Authorization") {
-            used = nil
-        } else if var proof {
-            headers["Authorization"] = proof.value(method: hop.method, target: hop.address.target)
-            used = proof
-        } else if let known = session.useProof(for: hop) {
-            headers["Authorization"] = known.value
-            used = known.proof
-            isFromMemory = true
+        if session.configuration.challenges != nil, !headers.contains("Authorization") {
+            if var proof {
+                headers["Authorization"] = proof.value(method: hop.method, target: hop.address.target)
+                used = proof
+            } else if let known = session.useProof(for: hop) {
+                headers["Authorization"] = known.value
+                (used, isFromMemory) = (known.proof, true)
+            }
         }
         self.hop = hop
         self.headers = headers

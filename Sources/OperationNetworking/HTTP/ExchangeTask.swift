@@ -102,12 +102,8 @@ extension ExchangeTask {
     }
 
     private func begin() {
-        guard let hop = Hop(first) else {
-            return finish(
-                error(.invalidURL, .checking, "The host of the URL is not valid. Check it."), isAbrupt: true)
-        }
         if let deadline = configuration.deadline { setDeadline(deadline) }
-        start(hop, proof: nil)
+        start(Hop(first), proof: nil)
     }
 
     /// Passes the wanted pause order to the present task of the session.

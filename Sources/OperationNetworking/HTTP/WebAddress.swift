@@ -53,17 +53,17 @@ package struct WebAddress: Hashable, Sendable {
         return authority.host == origin.host[..<zone] + "]" && scheme == origin.scheme && port == origin.port
     }
 
-    /// Returns whether the checked URL of a request needs no parser, as in most requests.
-    package static func isPlain(_ request: NetworkRequest) -> Bool {
-        let name = request.origin.name.utf8
-        return !name.contains(UInt8(ascii: "["))
-            && request.url.absoluteString.utf8.dropFirst(name.count).allSatisfy { isPlain($0) }
-    }
-
-    /// Creates the address of a request whose URL needs no parser.
-    package init(ofPlain request: NetworkRequest) {
-        let (text, place) = (request.url.absoluteString, request.origin.place)
-        let target = text.utf8.dropFirst(request.origin.name.utf8.count)
+    /// Creates the address of a request, whose URL was checked when the request was created.
+    package init(of request: NetworkRequest) {
+        let (text, name) = (request.url.absoluteString, request.origin.name.utf8)
+        let target = text.utf8.dropFirst(name.count)
+        // Most URLs need no parser.
+        let isPlain = !name.contains(UInt8(ascii: "[")) && target.allSatisfy { Self.isPlain($0) }
+        if !isPlain, let address = WebAddress(request.url) {
+            self = address
+            return
+        }
+        let place = request.origin.place
         let end = target.firstIndex(of: UInt8(ascii: "?")) ?? target.endIndex
         self.init(
             WebOrigin(scheme: request.origin.isSecure ? "https" : "http", host: place.host, port: place.port),

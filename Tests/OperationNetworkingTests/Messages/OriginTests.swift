@@ -53,12 +53,12 @@ struct OriginTests {
                 request.origin.name, RequestOrigin(of: url)?.name, RequestOrigin(of: request.url)?.name,
                 RequestOrigin(ofPlain: request.url.absoluteString)?.name ?? request.origin.name,
                 WebOrigin(url)?.description, WebOrigin(request.url)?.description, address.origin.description,
-                Hop(request)?.address.origin.description,
+                Hop(request).address.origin.description,
             ]
             #expect(found.allSatisfy { $0 == spelling.origin }, "\(spelling.text): \(found)")
             #expect(address.resource.hasPrefix(spelling.origin + "/"), "\(spelling.text)")
             // The address of a checked request needs no parser in most cases, and is the same as with the parser.
-            #expect(Hop(request)?.address == WebAddress(request.url), "\(spelling.text)")
+            #expect(Hop(request).address == WebAddress(request.url), "\(spelling.text)")
             #expect(RequestSummary(method: "GET", url: url).url.hasPrefix(spelling.origin), "\(spelling.text)")
         }
     }
