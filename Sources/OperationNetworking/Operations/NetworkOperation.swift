@@ -617,8 +617,10 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     @_spi(Subclassing) public final override func outcomeWasTold() {
         networkAttempts.end(of: self) { (outcome?.error, outcome?.cancellationCause) }
         transfersAreOver()
-        notifyDelegateOfEnd()
-        networkAttempts.reporter.releaseHandlers(on: { callbackQueue })
+        if networkAttempts.reporter.end() {
+            notifyDelegateOfEnd()
+            networkAttempts.reporter.releaseHandlers(on: { callbackQueue })
+        }
         releaseRules()
     }
 

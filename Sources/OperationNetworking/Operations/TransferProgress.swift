@@ -146,6 +146,16 @@ final class ProgressReporter: Sendable {
         if isLate { releaseHandlers() }
     }
 
+    /// Records the end, and returns `false` if there are no listeners to notify or to release.
+    func end() -> Bool {
+        state.withLock { state in
+            guard !state.hasListeners, state.main == nil else { return true }
+            // A handler that is set from now on is released immediately.
+            state.hasReleasedHandlers = true
+            return false
+        }
+    }
+
     /// Releases the handlers, which may hold the operation, after the reports that are already enqueued.
     func releaseHandlers(on queue: () -> DispatchQueue) {
         guard
@@ -207,20 +217,12 @@ final class ProgressReporter: Sendable {
     ) {
         schedule(for: operation) { state in
             switch direction {
-            case .upload: Self.advance(&state.upload, count, total)
-            case .download: Self.advance(&state.download, count, total)
+            case .upload: state.upload.advance(to: count, of: total)
+            case .download: state.download.advance(to: count, of: total)
             }
         }
         operation.fractionDidChange { operation.completedFraction }
     }
-
-    private static func advance(_ track: inout ProgressTrack, _ count: Int64?, _ total: Int64?) {
-        if track.total == nil || count == nil { track.expect(total) }
-        if let count { track.reach(count) }
-    }
-
-    /// Whether a delegate or callbacks of the main actor may have to be notified of the end.
-    var hasListenersOfEnd: Bool { state.withLock { $0.hasListeners || $0.main != nil } }
 
     /// Returns the listeners to notify of the end, and each delegate only once.
     func takeListenersOfEnd() -> (
@@ -255,7 +257,7 @@ final class ProgressReporter: Sendable {
     ) {
         let (mayNotify, main) = state.withLock { state in
             change(&state)
-            return ((isLast || !state.turn.isRunning) && state.hasListeners, state.main)
+            return (state.hasListeners && (isLast || !state.turn.isRunning), state.main)
         }
         main?.schedule(for: operation, isLast: isLast, change)
         guard mayNotify else { return }
@@ -373,14 +375,14 @@ struct ProgressTrack: Sendable {
         return track
     }
 
-    /// Sets the expected length of a body, which may begin again.
-    mutating func expect(_ total: Int64?) {
-        self.total = total.map { max($0, count) }
-    }
-
-    mutating func reach(_ count: Int64) {
-        self.count = max(self.count, count)
-        if let total, total < self.count { self.total = self.count }
+    /// Records the number of bytes, or only the expected length of a body that begins, possibly again.
+    mutating func advance(to newCount: Int64?, of newTotal: Int64?) {
+        switch (newCount, total) {
+        case (nil, _), (_, nil): total = newTotal
+        case (.some, .some): break
+        }
+        if let newCount { count = max(count, newCount) }
+        if let total, total < count { self.total = count }
     }
 
     /// Completes the body, so that its total is known regardless of the expected length.

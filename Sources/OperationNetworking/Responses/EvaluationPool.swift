@@ -75,16 +75,12 @@ package final class EvaluationPool: ThreadOwner {
 
     /// Performs an evaluation soon, on a thread of the pool.
     package func run(_ evaluation: @escaping @Sendable () -> Void) {
-        let turn = SessionDeferredWork.current
-        if !add(evaluation, mayDefer: turn != nil) { turn?.deferWork(for: self) { self.begin() } }
-    }
-
-    /// Adds an evaluation, and returns false if there is no thread for it and starting one may be deferred.
-    private func add(_ evaluation: @escaping @Sendable () -> Void, mayDefer: Bool) -> Bool {
+        let deferredWork = SessionDeferredWork.current
         let now = DispatchTime.now().uptimeNanoseconds
         let (threads, takesThread, watches) = state.withLock { state in
             state.waiting.append(Work(evaluation))
-            if mayDefer, state.active == 0, state.waiting.count < Self.fewest { return (0, false, false) }
+            // The first thread of a busy session's evaluations starts a little later.
+            if deferredWork != nil, state.active == 0, state.waiting.count < Self.fewest { return (0, false, false) }
             let takesThread = state.takesThread(at: now, width: width)
             // Timers are expensive, so this check replaces them as long as evaluations are added.
             let watches = !takesThread && !exchange(&state.isWatched, with: true)
@@ -92,14 +88,15 @@ package final class EvaluationPool: ThreadOwner {
         }
         if takesThread { addThread(threads) }
         if watches { watch() }
-        return threads > 0
+        if threads == 0 { deferredWork?.deferWork(for: self) { self.begin() } }
     }
 
     /// Starts a thread for deferred evaluations.
     private func begin() {
         let now = DispatchTime.now().uptimeNanoseconds
         let (threads, takesThread) = state.withLock { state in
-            let takesThread = state.active == 0 && !state.waiting.isEmpty && state.takesThread(at: now, width: width)
+            guard state.active == 0, !state.waiting.isEmpty else { return (0, false) }
+            let takesThread = state.takesThread(at: now, width: width)
             return (state.threads, takesThread)
         }
         if takesThread { addThread(threads) }

@@ -177,7 +177,11 @@ public struct ContentTypeRule: Sendable, Hashable {
     public static let json = ContentTypeRule(kind: .only(["application/json", "*+json"]))
 
     func accepts(_ type: String?, requested: [String]) -> Bool {
-        if case .any = kind { return true }
+        switch kind {
+        case .any: return true
+        case .requested where requested.isEmpty: return true
+        case .requested, .only: break
+        }
         // A body without a content type cannot be rejected because of its type.
         guard let type = type.map(Self.bare), !type.isEmpty else { return true }
         guard case .only(let types) = kind else {

@@ -74,9 +74,7 @@ extension NetworkAttempts {
     /// If the request may not be sent, the operation prepares it again, unless the attempt is over or a group is
     /// canceling the operation.
     func maySend(_ number: Int) -> Bool {
-        let (owner, policies) = state.withLock { state in
-            (state.machine.acceptsEvents(number) ? state.owner : nil, state.policies)
-        }
+        let (owner, policies) = state.withLock { ($0.receivingOwner(number), $0.policies) }
         // Requests that a group has canceled must not use connections that other requests need.
         guard let owner, !owner.isCancelledByGroup else {
             _ = takeBack(number)

@@ -11,65 +11,10 @@ import Synchronization
 
 // Events of an attempt's task, on the thread of the session.
 extension NetworkAttempts {
-    func received(_ head: ResponseHead, by task: any NetworkTask, _ number: Int) {
-        let (owner, request, policies) = state.withLock { state in
-            (state.changeIfReceiving(number) { $0.head = head }, state.attempt.request, state.policies)
-        }
-        guard let owner, let request else { return }
-        record(.hop(.received(head)), number, owner)
-        let isRefusedByPolicy = policies?.refuse(head, of: request, number) == true
-        let isRefused = isRefusedByPolicy && owner.accepts(head)
-        // An event stream has no end to wait for, and a new connection costs less than a long wait.
-        if isRefused, head.expectedLength ?? .max > Self.drainLimit {
-            return giveUp(task, NetworkError.refusedByPolicy(head), number)
-        }
-        do {
-            // The operation's own collector must not receive a response that a policy refuses.
-            let collector =
-                isRefused
-                ? ErrorBodyCollector(limit: owner.errorBodyBytes) : try owner.makeCollectorOfAttempt(for: head)
-            var old: (any AnyResponseCollector)? = collector
-            state.withLock { state in
-                _ = state.changeIfReceiving(number) { swap(&old, &$0.collector) }
-            }
-            extendLifetime(old)
-            // A refused response is no progress, and another response may follow.
-            if !(collector is ErrorBodyCollector) {
-                reporter.record(.download, nil, of: head.expectedLength, for: owner)
-            }
-            if isRefusedByPolicy { drain(head, number) }
-        } catch {
-            giveUp(task, error, number)
-        }
-    }
-
-    func received(_ bytes: UnsafeRawBufferPointer, by task: any NetworkTask, _ number: Int) {
-        let (owner, collector, count) = state.withLock { state in
-            let owner = state.changeIfReceiving(number) { $0.received += Int64(bytes.count) }
-            return (owner, state.attempt.collector, state.attempt.received)
-        }
-        guard let owner, let collector else { return }
-        do {
-            try collector.receive(bytes, flow: task)
-            if collector is ErrorBodyCollector { return }
-            // The expected length was recorded with the headers.
-            reporter.record(.download, count, of: nil, for: owner)
-        } catch is ReadLimitReached {
-            let action = transferred(number)
-            task.cancel()
-            perform(action)
-        } catch {
-            giveUp(task, error, number)
-        }
-    }
-
-    /// The maximum length of a refused response that is read so that its connection can be reused.
-    private static var drainLimit: Int64 { 64 << 10 }
-
     /// Records the headers of a file that is being saved, because the task reports them only when the file is
     /// complete.
     func willReceive(_ head: ResponseHead, _ number: Int) {
-        state.withLock { state in _ = state.changeIfReceiving(number) { $0.head = head } }
+        state.withLock { if $0.machine.acceptsEvents(number) { $0.attempt.head = head } }
     }
 
     /// Returns whether a policy refuses the response, so that its file must not be moved to the destination.
@@ -88,7 +33,9 @@ extension NetworkAttempts {
     /// Records how much of a file is on disk, including the data of earlier attempts.
     func saved(_ progress: DownloadProgress, _ number: Int) {
         let owner = state.withLock { state in
-            state.changeIfReceiving(number) { ($0.received, $0.saved) = (progress.received, progress.received) }
+            let owner = state.receivingOwner(number)
+            if owner != nil { (state.attempt.received, state.attempt.saved) = (progress.received, progress.received) }
+            return owner
         }
         if let owner { reporter.record(.download, progress.received, of: progress.total, for: owner) }
     }
@@ -106,23 +53,14 @@ extension NetworkAttempts {
     }
 
     /// Cancels the task, because its response is not needed.
-    private func giveUp(_ task: any NetworkTask, _ error: any Error, _ number: Int) {
+    fileprivate func giveUp(_ task: any NetworkTask, _ error: any Error, _ number: Int) {
         let action = failed(error, .receiving, number)
         task.cancel()
         perform(action)
     }
 
-    func transferEnded(_ error: NetworkError?, _ number: Int) {
-        // The machine ignores the end of a transfer that was canceled because enough data arrived.
-        if let error {
-            perform(failed(error, error.phase, number, isTransfer: true))
-        } else {
-            perform(transferred(number))
-        }
-    }
-
     /// Records that the response is complete, so that the attempt can no longer exceed its time limit.
-    private func transferred(_ number: Int) -> AttemptMachine.Action {
+    fileprivate func transferred(_ number: Int) -> AttemptMachine.Action {
         let (action, timer): (AttemptMachine.Action, (any OperationTimer)?) = state.withLock { state in
             guard state.machine.acceptsEvents(number) else { return (.none, nil) }
             return (state.machine.transferred(number), state.attempt.stopTime())
@@ -133,23 +71,14 @@ extension NetworkAttempts {
 
     /// - Parameter isOnlyReport: Whether no other source reports that the whole body was sent.
     func sent(_ count: Int64, of total: Int64?, _ number: Int, isOnlyReport: Bool) {
-        let owner = state.withLock { $0.changeIfReceiving(number) }
+        let owner = state.withLock { $0.receivingOwner(number) }
         guard let owner else { return }
         reporter.record(.upload, count, of: total, for: owner)
         if count == total, isOnlyReport { record(.hop(.bodySent), number, owner) }
     }
-
-    func collected(_ metrics: TransferMetrics, _ number: Int) {
-        let owner = state.withLock { state in
-            let owner = state.changeIfReceiving(number)
-            if owner != nil { state.metrics = metrics }
-            return owner
-        }
-        if let owner { record(.hop(.measured(metrics)), number, owner) }
-    }
 }
 
-/// A receiver that passes the events of a task to the attempts of its operation, with the number of the attempt.
+/// A receiver that handles the events of the task of one attempt.
 package final class AttemptReceiver: NetworkReceiver {
     /// The attempts, or nil once the attempt is over.
     ///
@@ -178,21 +107,85 @@ package final class AttemptReceiver: NetworkReceiver {
     private var present: NetworkAttempts? { attempts.withLock { $0 } }
 
     package func task(_ task: any NetworkTask, didReceive head: ResponseHead) {
-        present?.received(head, by: task, number)
+        guard let attempts = present else { return }
+        let (owner, request, policies) = attempts.state.withLock { state in
+            let owner = state.receivingOwner(number)
+            if owner != nil { state.attempt.head = head }
+            return (owner, state.attempt.request, state.policies)
+        }
+        guard let owner, let request else { return }
+        attempts.record(.hop(.received(head)), number, owner)
+        let isRefusedByPolicy = policies?.refuse(head, of: request, number) == true
+        let isRefused = isRefusedByPolicy && owner.accepts(head)
+        // An event stream has no end to wait for, and a new connection costs less than a long wait.
+        if isRefused, head.expectedLength ?? .max > Self.drainLimit {
+            return attempts.giveUp(task, NetworkError.refusedByPolicy(head), number)
+        }
+        do {
+            // The operation's own collector must not receive a response that a policy refuses.
+            let collector =
+                isRefused
+                ? ErrorBodyCollector(limit: owner.errorBodyBytes) : try owner.makeCollectorOfAttempt(for: head)
+            var old: (any AnyResponseCollector)? = collector
+            attempts.state.withLock { state in
+                if state.machine.acceptsEvents(number) { swap(&old, &state.attempt.collector) }
+            }
+            extendLifetime(old)
+            // A refused response is no progress, and another response may follow.
+            if !(collector is ErrorBodyCollector) {
+                attempts.reporter.record(.download, nil, of: head.expectedLength, for: owner)
+            }
+            if isRefusedByPolicy { attempts.drain(head, number) }
+        } catch {
+            attempts.giveUp(task, error, number)
+        }
     }
 
     package func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {
-        present?.received(bytes, by: task, number)
+        guard let attempts = present else { return }
+        let (owner, collector, count) = attempts.state.withLock { state in
+            let owner = state.receivingOwner(number)
+            if owner != nil { state.attempt.received += Int64(bytes.count) }
+            return (owner, state.attempt.collector, state.attempt.received)
+        }
+        guard let owner, let collector else { return }
+        do {
+            try collector.receive(bytes, flow: task)
+            if collector is ErrorBodyCollector { return }
+            // The expected length was recorded with the headers.
+            attempts.reporter.record(.download, count, of: nil, for: owner)
+        } catch is ReadLimitReached {
+            let action = attempts.transferred(number)
+            task.cancel()
+            attempts.perform(action)
+        } catch {
+            attempts.giveUp(task, error, number)
+        }
     }
 
+    /// The maximum length of a refused response that is read so that its connection can be reused.
+    private static var drainLimit: Int64 { 64 << 10 }
+
     package func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
-        present?.transferEnded(error, number)
+        guard let attempts = present else { return }
+        // The machine ignores the end of a transfer that was canceled because enough data arrived.
+        if let error {
+            attempts.perform(attempts.failed(error, error.phase, number, isTransfer: true))
+        } else {
+            attempts.perform(attempts.transferred(number))
+        }
     }
 
     package func task(_ task: any NetworkTask, didSend count: Int64, of total: Int64?) { sent(count, of: total) }
 
     package func task(_ task: any NetworkTask, didCollect metrics: TransferMetrics) {
-        present?.collected(metrics, number)
+        guard let attempts = present else { return }
+        let owner = attempts.state.withLock { state in
+            let owner = state.receivingOwner(number)
+            if owner != nil { state.metrics = metrics }
+            return owner
+        }
+        if let owner { attempts.record(.hop(.measured(metrics)), number, owner) }
     }
 
     package func taskMaySend(_ task: any NetworkTask) -> Bool { present?.maySend(number) ?? false }

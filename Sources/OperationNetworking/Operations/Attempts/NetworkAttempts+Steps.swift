@@ -3,6 +3,7 @@
 
 import Foundation
 import OperationCore
+import Synchronization
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -16,9 +17,10 @@ extension NetworkAttempts {
         }
         guard let owner else { return .none }
         record(.begins, number, owner)
-        guard forgetLastAttempt(round) else { return .none }
+        // In the first round, there is no last attempt, and without an observer no code of the user has run.
+        if round > 1 || isObserved.load(ordering: .relaxed), !forgetLastAttempt(round) { return .none }
         if let policies { begin(policies, number, owner) }
-        addRateLimitGate(of: owner)
+        if RateLimit.isUsedBySessions.load(ordering: .relaxed) { addRateLimitGate(of: owner) }
         do {
             var request = try owner.requestOfAttempt()
             for change in state.withLock({ $0.changes }) {
@@ -133,18 +135,21 @@ extension NetworkAttempts {
             let task = try owner.makeTask(isForRefresh ? request.ahead : request, receiver)
             request.ratePass?.markSent()
             let orderTarget = PauseOrderTarget(task)
-            let (action, isOver) = state.withLock { state in
+            let (isOver, order): (Bool, PauseOrder?) = state.withLock { state in
                 // An attempt that failed in the meantime needs no task, even if the failure is still being reported.
-                let isOver = !state.machine.needsTask(number) || state.attempt.error != nil
-                if !isOver { (state.attempt.orderTarget, state.attempt.receiver) = (orderTarget, receiver) }
-                return (state.machine.created(number), isOver)
+                guard state.machine.needsTask(number), state.attempt.error == nil else { return (true, nil) }
+                (state.attempt.orderTarget, state.attempt.receiver) = (orderTarget, receiver)
+                // A hook may have resumed the task, so the response may already be complete.
+                return (false, state.machine.created(number) == .none ? nil : state.machine.order)
             }
             // The attempt is over, so the task is not resumed, and its end is not reported.
             if isOver {
                 task.endForAttempt()
                 receiver.detach()
             }
-            return action
+            // If another thread passes a newer order first, the task ignores this one.
+            if let order { orderTarget.pass(order) }
+            return .none
         } catch {
             receiver.detach()
             return failed(error, .waiting, number)
@@ -182,9 +187,9 @@ extension NetworkAttempts {
             let conclusion = try owner.evaluate(answer)
             let counts = state.withLock { state in
                 // A failure that was decided in the meantime remains a failure.
-                let counts = state.machine.phase == .evaluating && state.machine.attempt == number
-                if counts { state.attempt.conclusion = conclusion }
-                return counts
+                guard state.machine.phase == .evaluating, state.machine.attempt == number else { return false }
+                state.attempt.conclusion = conclusion
+                return true
             }
             if counts {
                 reporter.complete(for: owner)

@@ -56,14 +56,9 @@ package final class NetworkAttempts: Sendable {
             set { laterHistory = newValue }
         }
 
-        /// Changes the attempt and returns the operation, or returns nil if the task of the attempt may no longer
-        /// report events.
-        mutating func changeIfReceiving(
-            _ number: Int, _ change: (inout Attempt) -> Void = { _ in }
-        ) -> (any AttemptOwner)? {
-            guard machine.acceptsEvents(number) else { return nil }
-            change(&attempt)
-            return owner
+        /// Returns the operation, or nil if the task of the attempt may no longer report events.
+        func receivingOwner(_ number: Int) -> (any AttemptOwner)? {
+            machine.acceptsEvents(number) ? owner : nil
         }
     }
 

@@ -136,9 +136,7 @@ extension NetworkAttempts {
 
     /// Adds a gate if the session of the operation limits the rate of its requests.
     func addRateLimitGate(of owner: any AttemptOwner) {
-        guard RateLimit.isUsedBySessions.load(ordering: .relaxed),
-            owner.exchangeOfAttempts?.configuration.rateLimit != nil, policies?[.rate] == nil
-        else { return }
+        guard owner.exchangeOfAttempts?.configuration.rateLimit != nil, policies?[.rate] == nil else { return }
         changePolicies { $0[.rate] = RateLimitGate(nil) }
     }
 }
