@@ -13,14 +13,14 @@
         var error: NetworkError {
             let text = text
             let meaning = CurlErrorMapping(
-                code: code, phase: transfer.phase, text: text, hasReceivedHeaders: transfer.headerCount > 0,
-                hasFinalHead: transfer.status != nil, isRefused: transfer.isRefused,
+                code: code, phase: transfer.phase, text: text, hasReceivedHeaders: transfer.attempt.headerCount > 0,
+                hasFinalHead: transfer.attempt.status != nil, isRefused: transfer.isRefused,
                 systemError: systemError)
             let (kind, message) = meaning.codeAndMessage
             var error = NetworkError(
                 code: kind, phase: transfer.phase, message: message,
                 underlying: .init(domain: "libcurl", number: Int(code), text: text))
-            error.status = transfer.status
+            error.status = transfer.attempt.status
             return error
         }
 
@@ -28,8 +28,8 @@
         private var systemError: Int {
             switch code {
             case 7:
-                transfer.socketError == 0
-                    ? transfer.handle.long(OKCurlInfoSystemErrorNumber) : Int(transfer.socketError)
+                transfer.attempt.socketError == 0
+                    ? transfer.handle.long(OKCurlInfoSystemErrorNumber) : Int(transfer.attempt.socketError)
             // libcurl, its resolver and its TLS library do not say why they could not open a socket or a file.
             case 5, 6, 26, 35, 58, 77, 82: Int(DescriptorShortage.errorNumber)
             default: 0

@@ -150,7 +150,7 @@
             forbidsReuse = false
             set(OKCurlOptionURL, request.url.absoluteString)
             let upload = Self.upload(request, wholeLimit)
-            if upload != self.upload || request.method != method || upload != .none { set(upload, request) }
+            set(upload, request)
             setHeaders(request)
             setAgain(.waitForMultiplexing, request.mayMultiplex ? 1 : 0)
             setAgain(.verbose, 0, usual: 0)
@@ -194,6 +194,7 @@
         }
 
         private func set(_ upload: Upload, _ request: NetworkRequest) {
+            if upload == .none, self.upload == .none, request.method == method { return }
             if case .whole = self.upload { set(OKCurlOptionPostData, UnsafeRawPointer?.none) }
             whole?.deallocate()
             whole = nil
@@ -252,8 +253,8 @@
         /// A part of a compressed body cannot be decompressed on its own, so a request with a `Range` header is
         /// excluded.
         var isDecoded: Bool {
-            options.decodesContent && ContentDecoder.isAvailable && !headers.contains("Accept-Encoding")
-                && !headers.contains("Range")
+            guard options.decodesContent, ContentDecoder.isAvailable else { return false }
+            return headers.allSatisfy { !$0.isNamed("Accept-Encoding") && !$0.isNamed("Range") }
         }
 
         /// Whether the request may share a connection with others.

@@ -24,9 +24,10 @@
                 return fail(task, CurlEngine.exhausted)
             }
             task.confined.transfer = transfer
-            transfer.begin(task, grant.slot, looksUp: grant.looksUp)
+            let demands = task.currentDemands
+            transfer.begin(task, grant.slot, looksUp: grant.looksUp, pauses: demands.pauses)
             if grant.slot.isAhead { countAhead(1) }
-            launch(transfer, task)
+            launch(transfer, task, demands)
         }
 
         /// Records a change in the number of transfers beyond the limits.
@@ -36,23 +37,24 @@
             multi?.limitConnections(configuration, beyond: ahead)
         }
 
-        private func launch(_ transfer: CurlTransfer, _ task: CurlTask) {
+        /// Gives a transfer to libcurl, and applies the pauses that were ordered before.
+        ///
+        /// A later change of the demands leads to a visit of the task.
+        private func launch(_ transfer: CurlTransfer, _ task: CurlTask, _ demands: TaskDemands) {
             rearm(transfer)
             if multi == nil { multi = CurlMulti(configuration, for: self) }
             if let multi {
-                guard let refusal = multi.add(transfer.handle) else { return applyPausesSoFar(task) }
+                guard let refusal = multi.add(transfer.handle) else {
+                    // A suspension abandons the transfer.
+                    if demands.isPaused { applyDemands(demands, task) }
+                    return
+                }
                 transfer.fail(.transferFailed, "libcurl did not accept the request.", refusal)
             } else {
                 transfer.fail(CurlEngine.exhausted)
             }
-            transfer.isDone = true
-            conclude(transfer, task, transfer.problem)
-        }
-
-        /// Applies the pauses that were ordered before, which abandons the transfer of a suspended task.
-        private func applyPausesSoFar(_ task: CurlTask) {
-            let demands = task.currentDemands
-            if demands.isPaused { applyDemands(demands, task) }
+            transfer.attempt.isDone = true
+            conclude(transfer, task, transfer.attempt.problem)
         }
 
         /// Begins a transfer again that sent nothing or may be repeated, after its connection broke or it was
@@ -61,7 +63,7 @@
             multi?.remove(transfer.handle)
             task.confined.machine.restarted()
             transfer.startOver()
-            launch(transfer, task)
+            launch(transfer, task, task.currentDemands)
         }
 
         /// Takes the transfer from a task in any state, and returns it to the pool.
@@ -70,7 +72,7 @@
             task.confined.transfer = nil
             if !isComplete { transfer.handle.forbidsReuse = true }
             deadlines.remove(transfer.number)
-            if transfer.isLookingUp, !transfer.isDone {
+            if transfer.isLookingUp, !transfer.attempt.isDone {
                 // The transfer keeps its slot, so that the number of lookup threads stays within its limit.
                 transfer.outlivesTask()
             } else {
@@ -85,19 +87,19 @@
             transfer.stopWatching()
             transfer.end()
             transfer.handle.forgetRequest()
-            transfers.putBack(transfer.number, isKept: library.forgetsHeaders || transfer.headerCount == 0)
+            transfers.putBack(transfer.number, isKept: library.forgetsHeaders || transfer.attempt.headerCount == 0)
         }
 
         /// Ends a transfer with which libcurl is done.
         func end(_ transfer: CurlTransfer, code: Int32) {
-            transfer.isDone = true
+            transfer.attempt.isDone = true
             // The transfer has outlived its task.
             guard let task = transfer.task else { return putBack(transfer) }
             let code = transfer.codeOfAnswer(code)
             if transfer.mustStartOver(after: code), !task.isCancelled { return startOver(task, transfer) }
             guard transfer.mayEnd(code: code) else { return }
-            var error = transfer.problem
-            if error == nil, code != 0 || transfer.status == nil {
+            var error = transfer.attempt.problem
+            if error == nil, code != 0 || transfer.attempt.status == nil {
                 error = CurlFailure(transfer: transfer, code: code).error
             }
             if transfer.handle.long(OKCurlInfoHTTPVersion) == 3 { raiseLimit(transfer) }
@@ -113,7 +115,7 @@
             let metrics = CurlMetrics.collect(transfer, task, now: engine.now)
             var error = error
             if transfer.takeBackRefused(task), !task.confined.wasSent { error?.isUnsent = true }
-            let trailers = transfer.parser.trailers
+            let trailers = transfer.attempt.parser.trailers
             release(task, isComplete: true)
             if error != nil {
                 task.dropPending()
@@ -152,7 +154,7 @@
             }
             guard let limit = transfer.deadlines.exceeded(at: now) else { return rearm(transfer) }
             transfer.fail(limit)
-            conclude(transfer, task, transfer.problem)
+            conclude(transfer, task, transfer.attempt.problem)
         }
 
         /// Returns whether other transfers have a connection to the destination of a transfer.
@@ -235,7 +237,7 @@
             let handle = transfer.handle
             var metrics = TransferMetrics()
             // libcurl counts from the time at which it got the request.
-            let begun = transfer.soughtAt - task.confined.resumedAt
+            let begun = transfer.attempt.soughtAt - task.confined.resumedAt
             func moment(_ info: Int) -> Int64? {
                 let microseconds = handle.size(info)
                 return microseconds > 0 ? begun + microseconds * 1000 : nil
@@ -263,7 +265,7 @@
             }
             metrics.bodyBytesSent = handle.size(OKCurlInfoBytesSent)
             metrics.bodyBytesReceived = handle.size(OKCurlInfoBytesReceived)
-            metrics.headerBytesReceived = Int64(transfer.headerCount)
+            metrics.headerBytesReceived = Int64(transfer.attempt.headerCount)
             return metrics
         }
     }

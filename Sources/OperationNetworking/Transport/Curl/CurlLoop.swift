@@ -20,8 +20,8 @@
         /// The number of transfers beyond the limits, which run because others wait for their results.
         var ahead = 0
         var places: CurlDestinations
-        /// The requests that a server said it did not process.
-        var refusedStreams = RefusedStreams()
+        /// The requests that a server said it did not process, or `nil` until the first request is watched.
+        var refusedStreams: RefusedStreams?
         /// The number of requests under way that must not be sent twice and may share a connection.
         var delicateCount = 0
         /// The number of rounds in succession in which sockets were only ready for writing, and nothing was sent.
@@ -134,7 +134,7 @@
         }
 
         /// The delay in nanoseconds up to which libcurl may be called without a look at the sockets.
-        private static var lateness: Int64 { 5_000_000 }
+        private static let lateness: Int64 = 5_000_000
 
         @discardableResult
         private func takeEvents(milliseconds: Int32) -> Int {
@@ -155,7 +155,7 @@
         }
 
         /// A number of rounds without progress that no transfer needs.
-        private static var fruitlessLimit: Int { 1000 }
+        private static let fruitlessLimit = 1000
 
         /// Ends the transfers that make libcurl ask again and again whether a socket is ready for writing.
         ///
@@ -187,7 +187,7 @@
         /// Handles a connection that is about to be closed.
         func closes(_ socket: Int32) {
             sockets.closes(socket)
-            refusedStreams.closed(socket)
+            refusedStreams?.closed(socket)
         }
 
         /// Records a task that was resumed.
@@ -237,8 +237,8 @@
             // A pause may have begun and ended in the meantime.
             transfer.followPauses()
             transfer.releaseStalls(bodyIsReady: demands.isBodyReady)
-            if transfer.problem != nil {
-                conclude(transfer, task, transfer.problem)
+            if transfer.attempt.problem != nil {
+                conclude(transfer, task, transfer.attempt.problem)
             } else if transfer.hasWaitedForDecoder {
                 end(transfer, code: 0)
             }
@@ -301,7 +301,7 @@
         }
 
         /// The maximum number of remembered destinations.
-        private static var capacity: Int { 1_024 }
+        private static let capacity = 1_024
 
         private let unixSocketPath: String?
         private let overrides: [AddressOverride]

@@ -8,28 +8,30 @@
     extension CurlTransfer {
         /// Handles lines of headers or trailers, of which libcurl passes several if it kept them during a pause.
         func receiveHeader(_ lines: UnsafeRawBufferPointer) -> Int {
-            guard let task, problem == nil else { return 0 }
-            if deadlines.received(at: loop.now) { loop.rearm(self) }
-            headerCount += lines.count
-            guard headerCount <= task.request.options.maximumHeaderSize else {
+            guard let task, attempt.problem == nil else { return 0 }
+            if deadlines.received(at: loop.now) {
+                task.confined.machine.responded()
+                loop.rearm(self)
+            }
+            attempt.headerCount += lines.count
+            guard attempt.headerCount <= task.request.options.maximumHeaderSize else {
                 fail(
                     .headerTooLarge,
                     "The headers of the response are larger than \(task.request.options.maximumHeaderSize) bytes. "
                         + "If the server needs such headers, raise maximumHeaderSize in the request's options.")
                 return 0
             }
-            task.confined.machine.responded()
             var rest = lines[...]
-            while problem == nil, !rest.isEmpty {
+            while attempt.problem == nil, !rest.isEmpty {
                 let end = rest.firstIndex(of: 0x0A).map { $0 + 1 } ?? rest.endIndex
                 receive(line: UnsafeRawBufferPointer(rebasing: rest[..<end]), task)
                 rest = rest[end...]
             }
-            return problem == nil ? lines.count : 0
+            return attempt.problem == nil ? lines.count : 0
         }
 
         private func receive(line: UnsafeRawBufferPointer, _ task: CurlTask) {
-            switch parser.receive(line) {
+            switch attempt.parser.receive(line) {
             case .none: break
             case .refused(let reason): fail(.invalidResponse, "The response is not valid HTTP: \(reason).")
             case .head(let parts): receive(parts, task)
@@ -39,18 +41,18 @@
         private func receive(_ parts: ResponseHeadParser.Head, _ task: CurlTask) {
             let isFinal = parts.status >= 200
             if isFinal {
-                guard status == nil else {
+                guard attempt.status == nil else {
                     return fail(.invalidResponse, "The server sent two responses to one request.")
                 }
-                status = parts.status
+                attempt.status = parts.status
                 task.reportSent(handle.wholeCount)
                 chooseIntake(parts, task)
-                if problem != nil { return }
+                if attempt.problem != nil { return }
             }
             let head = ResponseHead(
                 url: task.request.url, status: parts.status, headers: parts.fields, version: parts.version,
-                reason: parts.reason, isDecoded: isFinal && intake != nil)
-            if isFinal { bodyCount = BodyCount(parts, method: task.request.method) }
+                reason: parts.reason, isDecoded: isFinal && attempt.intake != nil)
+            if isFinal { attempt.bodyCount = BodyCount(parts, method: task.request.method) }
             task.report(isFinal ? .head(head) : .informational(head))
         }
 
@@ -65,34 +67,34 @@
                     "The body is compressed in an unsupported way: Content-Encoding is not one of "
                         + "\(ContentDecoder.codings).")
             }
-            intake = BodyIntake(decoder, maximumExpansion: task.request.options.maximumExpansion)
+            attempt.intake = BodyIntake(decoder, maximumExpansion: task.request.options.maximumExpansion)
         }
 
         /// Handles bytes of the body.
         func receive(_ bytes: UnsafeRawBufferPointer) -> Int {
-            guard let task, problem == nil else { return 0 }
+            guard let task, attempt.problem == nil else { return 0 }
             if deadlines.received(at: loop.now) { loop.rearm(self) }
             switch task.permission {
             case .drop:
                 handle.forbidsReuse = true
                 return 0
             case .keep,
-                .go where intake?.hasRest == true:
-                isReceivingStalled = true
+                .go where attempt.intake?.hasRest == true:
+                attempt.isReceivingStalled = true
                 return OKCurlWritePause
-            case .go where intake == nil:
-                bodyCount?.add(bytes.count)
+            case .go where attempt.intake == nil:
+                attempt.bodyCount?.add(bytes.count)
                 task.confined.receiver?.task(task, didReceive: bytes)
                 return bytes.count
             case .go:
-                bodyCount?.add(bytes.count)
+                attempt.bodyCount?.add(bytes.count)
                 return decode(bytes, task)
             }
         }
 
         private func decode(_ bytes: UnsafeRawBufferPointer, _ task: CurlTask) -> Int {
             do throws(BodyIntake.Refusal) {
-                try intake?.take(bytes, listener(task))
+                try attempt.intake?.take(bytes, listener(task))
                 return bytes.count
             } catch {
                 fail(error, task)
@@ -102,8 +104,8 @@
 
         /// Continues the decompression that a pause interrupted.
         func decodeRest() {
-            guard intake?.hasRest == true, let task, problem == nil else { return }
-            do throws(BodyIntake.Refusal) { try intake?.resume(listener(task)) } catch { fail(error, task) }
+            guard attempt.intake?.hasRest == true, let task, attempt.problem == nil else { return }
+            do throws(BodyIntake.Refusal) { try attempt.intake?.resume(listener(task)) } catch { fail(error, task) }
         }
 
         private func listener(_ task: CurlTask) -> BodyIntake.Listener {
@@ -114,9 +116,9 @@
 
         /// Returns whether a transfer that libcurl ended can end now, and does not have to wait for its decompression.
         func mayEnd(code: Int32) -> Bool {
-            guard let task, code == 0, problem == nil else { return true }
+            guard let task, code == 0, attempt.problem == nil else { return true }
             do throws(BodyIntake.Refusal) {
-                return try intake?.mayEnd() != false
+                return try attempt.intake?.mayEnd() != false
             } catch {
                 fail(error, task)
                 return true
@@ -124,7 +126,7 @@
         }
 
         /// Whether a transfer that libcurl ended, and that waited for its decompression, can end now.
-        var hasWaitedForDecoder: Bool { intake?.isEndAwaited == true && intake?.hasRest == false }
+        var hasWaitedForDecoder: Bool { attempt.intake?.isEndAwaited == true && attempt.intake?.hasRest == false }
 
         private func fail(_ refusal: BodyIntake.Refusal, _ task: CurlTask) {
             switch refusal {

@@ -8,20 +8,20 @@
     extension CurlTransfer {
         /// Decides whether libcurl sends the request over a connection that is ready.
         func announceRequest(over ports: CurlSockets.Ports) -> Int {
-            guard let task, problem == nil else { return OKCurlPreRequestAbort }
+            guard let task, attempt.problem == nil else { return OKCurlPreRequestAbort }
             let demands = task.currentDemands
             if demands.isCancelled { return OKCurlPreRequestAbort }
-            guard status == nil else {
-                isRepetitionRefused = true
+            guard attempt.status == nil else {
+                attempt.isRepetitionRefused = true
                 return OKCurlPreRequestAbort
             }
-            if requestCount == 0, demands.isSuspended || usesBrokenConnection(ports, task) {
-                isGivenUp = true
+            if attempt.requestCount == 0, demands.isSuspended || usesBrokenConnection(ports, task) {
+                attempt.isGivenUp = true
                 return OKCurlPreRequestAbort
             }
-            guard isBodyAsEmptyAsStated(task) else { return OKCurlPreRequestAbort }
-            requestCount += 1
-            guard takeBackRefused(task) || requestCount == 1 || task.request.isIdempotent else {
+            if task.request.body.length == 0, !isBodyEmpty(task) { return OKCurlPreRequestAbort }
+            attempt.requestCount += 1
+            guard takeBackRefused(task) || attempt.requestCount == 1 || task.request.isIdempotent else {
                 failUnanswered()
                 return OKCurlPreRequestAbort
             }
@@ -36,14 +36,13 @@
         }
 
         /// Checks that a body without bytes really has none, because libcurl never reads such a body.
-        private func isBodyAsEmptyAsStated(_ task: CurlTask) -> Bool {
-            guard task.request.body.length == 0 else { return true }
+        private func isBodyEmpty(_ task: CurlTask) -> Bool {
             do throws(NetworkError) {
                 switch task.request.body.source {
                 case .file(let region): try region.check()
                 case .stream:
                     try withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { byte throws(NetworkError) in
-                        _ = try outlet?.read(into: byte) { BodyWaker {} }
+                        _ = try attempt.outlet?.read(into: byte) { BodyWaker {} }
                     }
                 case .none, .data: break
                 }
@@ -61,17 +60,19 @@
 
         /// Gives libcurl the next bytes of the body.
         func send(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-            guard let task, problem == nil else { return OKCurlReadAbort }
+            guard let task, attempt.problem == nil else { return OKCurlReadAbort }
             let demands = task.currentDemands
             if demands.isCancelled { return OKCurlReadAbort }
             if demands.isSuspended {
                 // With this flag, the next visit of the task lets libcurl continue, even if the suspension is already
                 // over.
-                isReceivingStalled = true
+                attempt.isReceivingStalled = true
                 return OKCurlReadPause
             }
             do throws(NetworkError) {
-                let portion = try outlet?.read(into: buffer) { BodyWaker { [weak task] in task?.bodyIsReady() } }
+                let portion = try attempt.outlet?.read(into: buffer) {
+                    BodyWaker { [weak task] in task?.bodyIsReady() }
+                }
                 return sent(portion ?? .end, task)
             } catch {
                 fail(error)
@@ -82,7 +83,7 @@
         private func sent(_ portion: BodyPortion, _ task: CurlTask) -> Int {
             switch portion {
             case .notYet:
-                isSendingStalled = true
+                attempt.isSendingStalled = true
                 return OKCurlReadPause
             case .end:
                 deadlines.sent(at: loop.now, isLast: true)
@@ -90,9 +91,9 @@
                 return 0
             case .bytes(let count):
                 loop.fruitlessRounds = 0
-                deadlines.sent(at: loop.now, isLast: outlet?.isComplete == true)
+                deadlines.sent(at: loop.now, isLast: attempt.outlet?.isComplete == true)
                 loop.rearm(self)
-                task.reportSent(outlet?.count ?? 0, wasUnderWay: true)
+                task.reportSent(attempt.outlet?.count ?? 0, wasUnderWay: true)
                 return count
             }
         }
@@ -100,11 +101,11 @@
         /// Returns to the beginning of the body, which libcurl sends again over a new connection.
         func rewind(to offset: Int64) -> Int {
             guard let task else { return OKCurlSeekFailed }
-            guard status == nil else {
-                isRepetitionRefused = true
+            guard attempt.status == nil else {
+                attempt.isRepetitionRefused = true
                 return OKCurlSeekFailed
             }
-            if offset == 0, outlet?.isOpen != true { return OKCurlSeekDone }
+            if offset == 0, attempt.outlet?.isOpen != true { return OKCurlSeekDone }
             guard offset == 0, isRefused || task.request.isIdempotent else {
                 failUnanswered()
                 return OKCurlSeekFailed
@@ -113,19 +114,19 @@
                 failUnrepeatable()
                 return OKCurlSeekFailed
             }
-            outlet?.rewind()
+            attempt.outlet?.rewind()
             return OKCurlSeekDone
         }
 
         /// Returns whether to give the request to libcurl again.
         func mustStartOver(after code: Int32) -> Bool {
-            guard problem == nil, let task else { return false }
-            if code == 0, !isRefused { return isGivenUp }
+            guard attempt.problem == nil, let task else { return false }
+            if code == 0, !isRefused { return attempt.isGivenUp }
             // libcurl may have waited for a connection in order to repeat a request that must not be sent twice.
-            guard requestCount == 0 || isRefused || task.request.isIdempotent else { return false }
+            guard attempt.requestCount == 0 || isRefused || task.request.isIdempotent else { return false }
             if code == 28 { followPauses() }
             let isTooEarly = code == 28 && deadlines.outlastsLibcurl(at: loop.engine.now)
-            return isGivenUp || isTooEarly || isWorthRepeating(after: code)
+            return attempt.isGivenUp || isTooEarly || isWorthRepeating(after: code)
         }
 
         /// Returns whether a request may be sent over another connection, because an old one broke while the request
@@ -139,8 +140,8 @@
             let isOldConnection = (code == 55 || code == 16) && handle.long(OKCurlInfoNewConnections) == 0
             // libcurl has repeated the request as often as it does. libcurl also counts the requests that an HTTP/2
             // server refused.
-            let isGivenUpByLibcurl = (code == 55 || code == 56) && requestCount > Self.maximumRepetitions
-            guard isOldConnection || isGivenUpByLibcurl, headerCount == 0, let task, task.request.isIdempotent,
+            let isGivenUpByLibcurl = (code == 55 || code == 56) && attempt.requestCount > Self.maximumRepetitions
+            guard isOldConnection || isGivenUpByLibcurl, attempt.headerCount == 0, let task, task.request.isIdempotent,
                 task.request.body.canBeSentAgain, task.confined.extras.repetitions < Self.maximumRepetitions
             else { return false }
             task.confined.extras.repetitions += 1
@@ -160,11 +161,11 @@
         /// sent. A server may do so after a complete response (RFC 9113, 8.1).
         func codeOfAnswer(_ code: Int32) -> Int32 {
             if code != 0, isAnswered, CurlErrorMapping.endsOfStreams.contains(code) { return 0 }
-            guard isRepetitionRefused else { return code }
-            if bodyCount?.isComplete != true {
+            guard attempt.isRepetitionRefused else { return code }
+            if attempt.bodyCount?.isComplete != true {
                 fail(
                     .truncatedBody,
-                    status == 417
+                    attempt.status == 417
                         ? "The server refused the Expect header, and libcurl discarded the body of the response. "
                             + "Turn off expectsContinue and try again."
                         : "The connection or the stream ended before the body was complete. Try again.")

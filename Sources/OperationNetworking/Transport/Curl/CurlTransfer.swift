@@ -16,66 +16,72 @@
 
         private(set) var task: CurlTask?
         private(set) var slot = SlotTable<CurlTask>.Slot(host: 0, isAhead: false)
-        // For each line of the headers, the session's thread accesses the next four properties one after another, so
-        // that no two accesses overlap.
-        /// The failure on our side, which takes precedence over the result of libcurl.
-        @exclusivity(unchecked) private(set) var problem: NetworkError?
+        // Only the session's thread uses the next two properties, and no two accesses to the same property overlap.
+        /// The time limits, which continue if libcurl gets the request again.
         @exclusivity(unchecked) var deadlines = TransferDeadlines(.none, now: 0)
-        @exclusivity(unchecked) var parser = ResponseHeadParser()
-        /// The number of bytes in the response headers so far.
-        @exclusivity(unchecked) var headerCount = 0
-        /// The decompression of the response body, or `nil` if the body is not decompressed.
-        var intake: BodyIntake?
-        /// The body of the request, or `nil` if the request has none.
-        var outlet: BodyOutlet?
-        /// Whether a callback instructed libcurl to wait.
-        var isReceivingStalled = false
-        var isSendingStalled = false
-        /// The status of the final response, as soon as its headers have arrived.
-        var status: Int?
-        /// The time at which the transfer got its slot, and the time at which libcurl last got the request.
+        @exclusivity(unchecked) var attempt: Attempt
+        /// The time at which the transfer got its slot.
         private(set) var beganAt: Int64 = 0
-        private(set) var soughtAt: Int64 = 0
-        /// The error number with which the system refused the last socket, or 0 if it created the socket.
-        var socketError: Int32 = 0
-        /// The number of times that libcurl was about to send the request.
-        var requestCount = 0
-        /// The ports of the connection over which libcurl was last about to send the request.
-        var ports: CurlSockets.Ports = (0, 0)
-        /// libcurl's redirect time at that moment, which changes whenever the transfer leaves its connection.
-        var redirectTime: Int64 = 0
-        /// Whether the transfer is counted in ``CurlLoop/delicateCount``.
-        var isDelicate = false
-        /// Whether libcurl stopped at our request before anything was sent, because of a suspension or a broken
-        /// connection.
-        var isGivenUp = false
-        /// Whether libcurl was prevented from repeating the request after the response headers arrived.
-        ///
-        /// libcurl repeats a request after the status 417, or if a stream was reset.
-        var isRepetitionRefused = false
-        /// The received length of the body, before decompression, as soon as the headers have arrived.
-        var bodyCount: BodyCount?
         /// Whether the name of the host may still be looked up for this transfer.
         private(set) var isLookingUp = false
-        /// Whether libcurl no longer has the transfer, or never took it.
-        var isDone = false
+
+        /// The state of one attempt of libcurl to send the request.
+        struct Attempt {
+            /// The time at which libcurl got the request.
+            let soughtAt: Int64
+            /// The body of the request, or `nil` if the request has none.
+            var outlet: BodyOutlet?
+            /// The failure on our side, which takes precedence over the result of libcurl.
+            fileprivate(set) var problem: NetworkError?
+            var parser = ResponseHeadParser()
+            /// The number of bytes in the response headers so far.
+            var headerCount = 0
+            /// The status of the final response, as soon as its headers have arrived.
+            var status: Int?
+            /// The decompression of the response body, or `nil` if the body is not decompressed.
+            var intake: BodyIntake?
+            /// The received length of the body, before decompression, as soon as the headers have arrived.
+            var bodyCount: BodyCount?
+            /// Whether a callback instructed libcurl to wait.
+            var isReceivingStalled = false
+            var isSendingStalled = false
+            /// The error number with which the system refused the last socket, or 0 if it created the socket.
+            var socketError: Int32 = 0
+            /// The number of times that libcurl was about to send the request.
+            var requestCount = 0
+            /// The ports of the connection over which libcurl was last about to send the request.
+            var ports: CurlSockets.Ports = (0, 0)
+            /// libcurl's redirect time at that moment, which changes whenever the transfer leaves its connection.
+            var redirectTime: Int64 = 0
+            /// Whether the transfer is counted in ``CurlLoop/delicateCount``.
+            var isDelicate = false
+            /// Whether libcurl stopped at our request before anything was sent, because of a suspension or a broken
+            /// connection.
+            var isGivenUp = false
+            /// Whether libcurl was prevented from repeating the request after the response headers arrived.
+            ///
+            /// libcurl repeats a request after the status 417, or if a stream was reset.
+            var isRepetitionRefused = false
+            /// Whether libcurl no longer has the transfer, or never took it.
+            var isDone = false
+        }
 
         init?(_ number: Int, _ loop: CurlLoop) {
             guard let handle = CurlHandle(loop.configuration, loop.library) else { return nil }
             self.handle = handle
             self.number = number
             self.loop = loop
+            attempt = Attempt(soughtAt: loop.now)
             setCallbacks()
         }
 
         /// Takes a task whose turn has come.
-        func begin(_ task: CurlTask, _ slot: SlotTable<CurlTask>.Slot, looksUp: Bool) {
+        func begin(_ task: CurlTask, _ slot: SlotTable<CurlTask>.Slot, looksUp: Bool, pauses: PauseClock) {
             self.task = task
             self.slot = slot
             isLookingUp = looksUp
             beganAt = loop.now
-            deadlines = TransferDeadlines(
-                task.request.options.timeouts, pauses: task.currentDemands.pauses, now: loop.now)
+            deadlines = TransferDeadlines(task.request.options.timeouts, pauses: pauses, now: loop.now)
             prepare(task)
         }
 
@@ -88,14 +94,8 @@
 
         private func prepare(_ task: CurlTask) {
             stopWatching()
-            problem = nil
-            soughtAt = loop.now
-            parser = ResponseHeadParser()
-            intake = nil
-            outlet = task.request.body.isNone ? nil : BodyOutlet(task.request.body)
-            (isReceivingStalled, isSendingStalled, isGivenUp) = (false, false, false)
-            (isRepetitionRefused, isDone, bodyCount) = (false, false, nil)
-            (status, headerCount, requestCount, socketError) = (nil, 0, 0, 0)
+            let body = task.request.body
+            attempt = Attempt(soughtAt: loop.now, outlet: body.isNone ? nil : BodyOutlet(body))
             handle.prepare(
                 task.request, wholeLimit: 64 << 10, wantsNewConnection: task.confined.extras.wantsNewConnection)
             limitConnect()
@@ -103,14 +103,14 @@
 
         /// Releases the task and its data.
         func end() {
-            (task, problem, intake, outlet) = (nil, nil, nil, nil)
+            (task, attempt.problem, attempt.intake, attempt.outlet) = (nil, nil, nil, nil)
         }
 
         func fail(_ code: NetworkError.Code, _ message: String, _ underlying: NetworkError.Underlying? = nil) {
-            guard problem == nil else { return }
+            guard attempt.problem == nil else { return }
             handle.forbidsReuse = true
-            problem = NetworkError(code: code, phase: phase, message: message, underlying: underlying)
-            problem?.status = status
+            attempt.problem = NetworkError(code: code, phase: phase, message: message, underlying: underlying)
+            attempt.problem?.status = attempt.status
         }
 
         func fail(_ limit: TransferDeadlines.Limit) {
@@ -120,7 +120,7 @@
 
         func fail(_ error: NetworkError) {
             handle.forbidsReuse = true
-            if problem == nil { problem = error }
+            if attempt.problem == nil { attempt.problem = error }
         }
     }
 
@@ -129,21 +129,19 @@
         var phase: NetworkError.Phase {
             switch task?.confined.machine.stage {
             case .connecting: .connecting
-            case .sending: outlet?.isComplete == false ? .sending : .awaitingResponse
+            case .sending: attempt.outlet?.isComplete == false ? .sending : .awaitingResponse
             // An informational response is not yet the response.
-            case .receiving: status == nil ? .awaitingResponse : .receiving
+            case .receiving: attempt.status == nil ? .awaitingResponse : .receiving
             case nil: .waiting
             }
         }
-
-        var loopContext: UnsafeRawPointer { UnsafeRawPointer(Unmanaged.passUnretained(loop).toOpaque()) }
 
         /// Returns whether libcurl may open a socket for an address.
         func mayConnect() -> Bool {
             nameIsKnown()
             guard task != nil else { return false }
-            if status != nil { isRepetitionRefused = true }
-            return status == nil
+            if attempt.status != nil { attempt.isRepetitionRefused = true }
+            return attempt.status == nil
         }
 
         /// Records that a socket was opened.
@@ -164,7 +162,7 @@
         func limitConnect() {
             let now = loop.engine.now
             // libcurl counts from the time at which it got the request.
-            let limit = now - soughtAt + min(deadlines.connectAllowance(at: now), 1 << 60)
+            let limit = now - attempt.soughtAt + min(deadlines.connectAllowance(at: now), 1 << 60)
             handle.limitConnect(milliseconds: limit / 1_000_000 + 1)
         }
 
@@ -206,17 +204,17 @@
 
         /// Lets libcurl continue if the transfer was paused and resumed since a callback instructed it to wait.
         func releaseStalls(bodyIsReady: Bool) {
-            if bodyIsReady { isSendingStalled = false }
+            if bodyIsReady { attempt.isSendingStalled = false }
             decodeRest()
-            if bodyIsReady || isReceivingStalled { updatePauses() }
+            if bodyIsReady || attempt.isReceivingStalled { updatePauses() }
         }
 
         private func updatePauses() {
-            let holdsBack = pausedDirections.contains(.receiving) || intake?.hasRest == true
-            if !holdsBack { isReceivingStalled = false }
+            let holdsBack = pausedDirections.contains(.receiving) || attempt.intake?.hasRest == true
+            if !holdsBack { attempt.isReceivingStalled = false }
             var mask = 0
             if holdsBack { mask |= OKCurlPauseReceiving }
-            if pausedDirections.contains(.sending) || isSendingStalled { mask |= OKCurlPauseSending }
+            if pausedDirections.contains(.sending) || attempt.isSendingStalled { mask |= OKCurlPauseSending }
             // This call may immediately deliver what libcurl has kept.
             _ = OKCurl.easyPause(handle.easy, Int32(mask))
         }
@@ -235,7 +233,13 @@
             setReceiving(context)
             setSending(context)
             setSockets(context)
-            setNoticeCallback(context)
+            // Notices come only while `CurlHandle.enableNotices()` is in effect.
+            handle.set(OKCurlOptionDebugData, context)
+            _ = OKCurlSetReport(handle.easy) { _, kind, text, count, context in
+                guard kind == Int32(OKCurlReportIsText) else { return 0 }
+                CurlTransfer.of(context)?.receive(notice: UnsafeRawBufferPointer(start: text, count: count))
+                return 0
+            }
         }
 
         private func setReceiving(_ context: UnsafeRawPointer) {
@@ -271,11 +275,16 @@
                 let descriptor = socket(address.family, kind, address.protocol)
                 // libcurl does not learn why there is no socket, and would report that the server does not accept
                 // connections.
-                transfer.socketError = descriptor < 0 ? errno : 0
+                transfer.attempt.socketError = descriptor < 0 ? errno : 0
                 if descriptor >= 0 { transfer.opened(descriptor) }
                 return descriptor
             }
-            setClosing()
+            // A connection may live longer than its transfer, so the loop is notified when it is closed.
+            handle.set(OKCurlOptionCloseSocketData, UnsafeRawPointer(Unmanaged.passUnretained(loop).toOpaque()))
+            _ = OKCurlSetClose(handle.easy) { context, descriptor in
+                CurlLoop.of(context)?.closes(descriptor)
+                return close(descriptor)
+            }
             handle.set(OKCurlOptionLookupData, context)
             _ = OKCurlSetLookup(handle.easy) { _, _, context in
                 CurlTransfer.of(context)?.connects()
@@ -287,40 +296,24 @@
                 return Int32(CurlTransfer.of(context)?.announceRequest(over: ports) ?? OKCurlPreRequestAbort)
             }
         }
-
-        /// libcurl calls the function only while ``CurlHandle/enableNotices()`` is in effect.
-        private func setNoticeCallback(_ context: UnsafeRawPointer) {
-            handle.set(OKCurlOptionDebugData, context)
-            _ = OKCurlSetReport(handle.easy) { _, kind, text, count, context in
-                guard kind == Int32(OKCurlReportIsText) else { return 0 }
-                CurlTransfer.of(context)?.receive(notice: UnsafeRawBufferPointer(start: text, count: count))
-                return 0
-            }
-        }
-
-        /// Notifies the loop when a connection is closed, because a connection may live longer than its transfer.
-        private func setClosing() {
-            handle.set(OKCurlOptionCloseSocketData, loopContext)
-            _ = OKCurlSetClose(handle.easy) { context, descriptor in
-                CurlLoop.of(context)?.closes(descriptor)
-                return close(descriptor)
-            }
-        }
     }
 
     // Requests that an HTTP/2 server did not process, for instance because it closed a connection gracefully.
     extension CurlTransfer {
         /// Whether the server said that it did not process the request.
-        var isRefused: Bool { headerCount == 0 && loop.refusedStreams.isRefused(number) }
+        var isRefused: Bool { attempt.headerCount == 0 && loop.refusedStreams?.isRefused(number) == true }
 
         /// Whether the response came over HTTP/2 and is complete.
         var isAnswered: Bool {
-            status != nil && bodyCount?.isComplete == true && problem == nil && handle.long(OKCurlInfoHTTPVersion) == 3
+            guard attempt.status != nil, attempt.problem == nil, attempt.bodyCount?.isComplete == true else {
+                return false
+            }
+            return handle.long(OKCurlInfoHTTPVersion) == 3
         }
 
         /// Whether libcurl still has the transfer although the response is complete.
         var isAnsweredEarly: Bool {
-            task != nil && !isDone && pausedDirections.isEmpty && !isReceivingStalled && isAnswered
+            task != nil && !attempt.isDone && pausedDirections.isEmpty && !attempt.isReceivingStalled && isAnswered
         }
 
         /// Records the connection over which the request is about to be sent and, if it matters for this request or for
@@ -329,20 +322,21 @@
         /// The connection matters for requests that must not be sent twice. While one is under way, the others listen,
         /// too, because libcurl reports a GOAWAY to whichever transfer of the connection reads it.
         func watch(_ ports: CurlSockets.Ports, _ task: CurlTask) {
-            self.ports = ports
+            attempt.ports = ports
             // The server's message about an earlier attempt does not apply to this attempt.
-            loop.refusedStreams.ended(number)
+            loop.refusedStreams?.ended(number)
             // The most common case returns immediately.
             if loop.delicateCount == 0, task.request.method == "GET" { return }
             guard loop.library.reportsRefusals, task.request.mayMultiplex else { return }
-            if !task.request.isIdempotent, !isDelicate {
-                isDelicate = true
+            if !task.request.isIdempotent, !attempt.isDelicate {
+                attempt.isDelicate = true
                 loop.delicateCount += 1
+                if loop.refusedStreams == nil { loop.refusedStreams = RefusedStreams() }
                 if loop.delicateCount == 1 { loop.transfers.forEach { $0.joinWatching() } }
             }
             guard loop.delicateCount > 0 else { return }
-            redirectTime = handle.size(OKCurlInfoRedirectTime)
-            loop.refusedStreams.began(number, on: loop.sockets.onlySocket(ports))
+            attempt.redirectTime = handle.size(OKCurlInfoRedirectTime)
+            loop.refusedStreams?.began(number, on: loop.sockets.onlySocket(ports))
             handle.enableNotices()
         }
 
@@ -351,27 +345,28 @@
         /// If libcurl may have repeated the request, it is not known whether it still has the connection with which it
         /// began.
         private func joinWatching() {
-            guard let task, !isDone, requestCount > 0, task.request.mayMultiplex else { return }
-            redirectTime = 0
-            let isWhereItBegan = requestCount == 1 && hasItsConnection
-            loop.refusedStreams.began(number, on: isWhereItBegan ? loop.sockets.onlySocket(ports) : nil)
+            guard let task, !attempt.isDone, attempt.requestCount > 0, task.request.mayMultiplex else { return }
+            attempt.redirectTime = 0
+            let isWhereItBegan = attempt.requestCount == 1 && hasItsConnection
+            loop.refusedStreams?.began(number, on: isWhereItBegan ? loop.sockets.onlySocket(attempt.ports) : nil)
             handle.enableNotices()
         }
 
         /// Whether the transfer still has the connection over which it was last about to send its request.
         private var hasItsConnection: Bool {
-            task != nil && !isDone && requestCount > 0 && handle.size(OKCurlInfoRedirectTime) == redirectTime
+            guard task != nil, !attempt.isDone, attempt.requestCount > 0 else { return false }
+            return handle.size(OKCurlInfoRedirectTime) == attempt.redirectTime
         }
 
         func receive(notice text: UnsafeRawBufferPointer) {
             guard let notice = CurlNotice(text) else { return }
-            loop.refusedStreams.record(notice, of: number) { loop.transfers[$0]?.hasItsConnection ?? false }
+            loop.refusedStreams?.record(notice, of: number) { loop.transfers[$0]?.hasItsConnection ?? false }
         }
 
         /// Stops listening, because the request has ended or begins again.
         func stopWatching() {
-            loop.refusedStreams.ended(number)
-            if exchange(&isDelicate, with: false) { loop.delicateCount -= 1 }
+            loop.refusedStreams?.ended(number)
+            if exchange(&attempt.isDelicate, with: false) { loop.delicateCount -= 1 }
         }
 
         /// Marks the last attempt as not sent, if the server did not process the request.
@@ -388,7 +383,7 @@
             guard CurlErrorMapping.endsOfStreams.contains(code), let task,
                 task.confined.extras.repetitions < Self.maximumRefusals
             else { return false }
-            guard task.request.body.canBeSentAgain || outlet?.isOpen != true else {
+            guard task.request.body.canBeSentAgain || attempt.outlet?.isOpen != true else {
                 failUnrepeatable()
                 return false
             }

@@ -51,23 +51,20 @@ package final class SessionTask<Carrier: TaskAdapter>: OrderedTask {
         confined = Confined(receiver: receiver, extras: extras)
     }
 
-    package func resume() { pause { $0.resume(at: $1) } }
-    package func suspend() { pause { $0.suspend(at: $1) } }
-    package func cancel() { post(demands.withLock { $0.cancel() }) }
-    package func hold() { pause { $0.hold(at: $1) } }
-    package func proceed() { pause { $0.proceed(at: $1) } }
-    package func follow(_ order: PauseOrder) { pause { $0.follow(order, at: $1) } }
-    package func bodyIsReady() { post(demands.withLock { $0.bodyIsReady() }) }
+    package func resume() { change { $0.resume(at: $1) } }
+    package func suspend() { change { $0.suspend(at: $1) } }
+    package func cancel() { change { demands, _ in demands.cancel() } }
+    package func hold() { change { $0.hold(at: $1) } }
+    package func proceed() { change { $0.proceed(at: $1) } }
+    package func follow(_ order: PauseOrder) { change { $0.follow(order, at: $1) } }
+    package func bodyIsReady() { change { demands, _ in demands.bodyIsReady() } }
 
-    /// Changes a pause at the time of the call, so that no limit runs from then on, however late the session applies
-    /// it.
-    private func pause(_ change: (inout TaskDemands, Int64) -> Bool) {
+    /// Changes the demands at the time of the call, and notifies the session.
+    ///
+    /// No limit runs from the beginning of a pause on, however late the session applies the pause.
+    private func change(_ change: (inout TaskDemands, Int64) -> Bool) {
         let now = carrier.now
-        post(demands.withLock { change(&$0, now) })
-    }
-
-    private func post(_ hasChanged: Bool) {
-        if hasChanged { carrier.post(self) }
+        if demands.withLock({ change(&$0, now) }) { carrier.post(self) }
     }
 
     /// Returns the present demands, and allows the next change to notify the session again.
@@ -119,9 +116,8 @@ extension SessionTask {
     /// If the task is suspended, the report waits, unless the bytes were already being taken at the time of the
     /// suspension.
     package func reportSent(_ count: Int64, wasUnderWay: Bool = false) {
-        let count = min(count, request.body.length ?? .max)
         guard count > confined.sent else { return }
-        confined.sent = count
+        confined.sent = min(count, request.body.length ?? .max)
         deliverSent(evenIfSuspended: wasUnderWay)
     }
 
@@ -179,9 +175,9 @@ extension SessionTask {
 
     /// Reports the end, or a cancellation that came before it, and releases the receiver.
     package func reportEnd(_ error: NetworkError?) {
+        guard let isCancelled = demands.withLock({ $0.end() }) else { return }
         var error = error ?? confined.readFailure
-        if !demands.withLock({ $0.end(asCancelled: false) }) {
-            guard demands.withLock({ $0.end(asCancelled: true) }) else { return }
+        if isCancelled {
             error = NetworkError(
                 code: .cancelled, phase: error?.phase ?? .receiving, message: "The request was canceled.")
         }
@@ -217,7 +213,8 @@ package protocol TaskHost: AnyObject {
 extension TaskHost {
     /// Applies demands to a task.
     package func applyDemands(_ demands: TaskDemands, _ task: SessionTask<Carrier>) {
-        let phase = phase(of: task)
+        // The machine no longer knows the phase after it has applied a cancellation.
+        let phase = demands.isCancelled ? phase(of: task) : nil
         switch task.confined.machine.apply(demands) {
         case .none: break
         case .enterQueue:
@@ -234,7 +231,8 @@ extension TaskHost {
         case .cancel(let holding):
             if holding == .slot { leaveQueue(task) }
             if holding == .transfer { abandon(task) }
-            finish(task, NetworkError(code: .cancelled, phase: phase, message: "The request was canceled."))
+            finish(
+                task, NetworkError(code: .cancelled, phase: phase ?? .waiting, message: "The request was canceled."))
         }
     }
 
@@ -356,11 +354,11 @@ package struct TaskDemands: Sendable {
         return self
     }
 
-    /// Decides the end, and returns `false` if a cancellation or another end came first.
-    package mutating func end(asCancelled: Bool) -> Bool {
-        guard !isEnded, asCancelled || !isCancelled else { return false }
+    /// Decides the end, and returns whether a cancellation came first, or returns `nil` if another end came first.
+    package mutating func end() -> Bool? {
+        guard !isEnded else { return nil }
         isEnded = true
-        return true
+        return isCancelled
     }
 }
 

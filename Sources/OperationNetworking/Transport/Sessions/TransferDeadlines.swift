@@ -60,7 +60,7 @@ package struct TransferDeadlines: Sendable {
     ///
     /// - Parameter pauses: The pauses of the task so far.
     package init(_ timeouts: TransferTimeouts, pauses: PauseClock = PauseClock(), now: Int64) {
-        func nanoseconds(_ duration: Duration?) -> Int64 { duration?.saturatedNanoseconds ?? .max }
+        func nanoseconds(_ limit: Duration?) -> Int64 { if let limit { limit.saturatedNanoseconds } else { .max } }
         connect = nanoseconds(timeouts.connect)
         firstByte = nanoseconds(timeouts.firstByte)
         idle = nanoseconds(timeouts.idle)
@@ -354,6 +354,6 @@ package struct PauseClock: Sendable {
 
     /// Returns the total duration of all pauses until now.
     package func sum(at now: Int64) -> Int64 {
-        past + (since.map { max(now - $0, 0) } ?? 0)
+        if let since { past + max(now - since, 0) } else { past }
     }
 }
