@@ -51,6 +51,12 @@ final class OpenDescriptor: Sendable {
         #if canImport(Darwin)
             // The plain call leaves the bytes in the cache of the disk, which might store the metadata first.
             if fcntl(number, F_FULLFSYNC) != -1 { return true }
+            // The plain call is enough only if the volume does not support F_FULLFSYNC. After any other error, it could
+            // succeed although the disk has lost bytes, because the system reports lost bytes only once.
+            switch errno {
+            case EINVAL, ENODEV, ENOSYS, ENOTSUP, ENOTTY, EOPNOTSUPP: break
+            default: return false
+            }
         #endif
         return fsync(number) == 0
     }
