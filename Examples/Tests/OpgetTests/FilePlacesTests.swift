@@ -31,4 +31,33 @@ struct FilePlacesTests {
         let listed = DownloadItem(index: 2, text: bench.url("/y"), url: bench.server.url("/y"), name: path)
         #expect(places.isOld(bench.folder.appending(path: "new"), for: listed))
     }
+
+    @Test(arguments: [Settings.Existing.skip, .replace])
+    func `a name in another case is the name of an old file only with --continue`(existing: Settings.Existing) throws {
+        let bench = try OpgetBench()
+        _ = try bench.write("old", to: "Old")
+        var settings = Settings()
+        settings.directory = bench.folder.path
+        settings.existing = existing
+        let places = FilePlaces(settings)
+        // On a volume that ignores case, the file exists under this name, too.
+        _ = try bench.write("old", to: "old")
+        let item = DownloadItem(index: 1, text: bench.url("/x"), url: bench.server.url("/x"))
+        #expect(places.isOld(bench.folder.appending(path: "Old"), for: item))
+        #expect(places.isOld(bench.folder.appending(path: "old"), for: item) == (existing == .skip))
+        #expect(!places.isOld(bench.folder.appending(path: "other"), for: item))
+    }
+
+    @Test(arguments: [Settings.Existing.skip, .replace])
+    func `in a directory that cannot be listed, --continue keeps each file`(existing: Settings.Existing) throws {
+        let bench = try OpgetBench()
+        var settings = Settings()
+        // Even the administrator cannot list a file.
+        settings.directory = try bench.write("old", to: "old")
+        settings.existing = existing
+        let places = FilePlaces(settings)
+        let item = DownloadItem(index: 1, text: bench.url("/x"), url: bench.server.url("/x"))
+        #expect(places.isOld(bench.folder.appending(path: "old"), for: item) == (existing == .skip))
+        #expect(places.hasSegments)
+    }
 }

@@ -20,16 +20,28 @@ final class FilePlaces: Sendable {
     private let settings: Settings
     private let state = Mutex(State())
     /// The names of the files that were in the directory before the run, if the run keeps or replaces such files.
-    private let before: Set<String>
+    ///
+    /// With `--continue`, the names are in lowercase. If the directory cannot be listed, the value is nil.
+    private let before: Set<String>?
     /// Whether the directory may contain partial files of downloads in segments.
     let hasSegments: Bool
 
     init(_ settings: Settings) {
         self.settings = settings
         directory = URL(filePath: Self.absolute(settings.directory), directoryHint: .isDirectory)
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
-        before = settings.existing == .fail ? [] : Set(names)
-        hasSegments = settings.segments > 1 || names.contains { $0.hasPrefix(SegmentNames.prefix) }
+        let names = Self.names(in: directory)
+        switch settings.existing {
+        case .fail: before = []
+        case .skip: before = names.map { Set($0.map { $0.lowercased() }) }
+        case .replace: before = names.map { Set($0) }
+        }
+        hasSegments = settings.segments > 1 || names?.contains { $0.hasPrefix(SegmentNames.prefix) } ?? true
+    }
+
+    /// Returns the names in a directory that might not exist, or nil if the directory cannot be listed.
+    private static func names(in directory: URL) -> [String]? {
+        guard FileManager.default.fileExists(atPath: directory.path) else { return [] }
+        return try? FileManager.default.contentsOfDirectory(atPath: directory.path)
     }
 
     /// Returns an absolute path, so that a leading `~` does not mean the home directory.
@@ -94,8 +106,15 @@ final class FilePlaces: Sendable {
     ///
     /// A file that appears during the run might belong to another URL, even if the file is not recorded as taken yet. A
     /// path in a list can lead to another directory, where each file belongs to only one item.
+    ///
+    /// With `--continue`, the method ignores the case of names, because some volumes ignore it. If the directory cannot
+    /// be listed, the method returns true. With `--overwrite`, the method returns true only if the list contains
+    /// exactly this name, so that no URL replaces the file of another URL.
     func wasThere(_ place: URL, for item: DownloadItem) -> Bool {
-        item.name?.contains("/") == true || before.contains(place.lastPathComponent)
+        if item.name?.contains("/") == true { return true }
+        let name = place.lastPathComponent
+        guard settings.existing == .skip else { return before?.contains(name) == true }
+        return before?.contains(name.lowercased()) ?? true
     }
 
     // Results for items whose destination is not free.
