@@ -93,6 +93,38 @@ struct SegmentClaimTests {
         #expect(claim.size == 0)
     }
 
+    /// Returns a closure that refuses to lock a file.
+    private func refusal(_ error: Int32) -> (Int32) -> Int32 {
+        { _ in
+            errno = error
+            return -1
+        }
+    }
+
+    @Test(arguments: [ENOLCK, ENOSYS, EOPNOTSUPP])
+    func `a partial file on a volume without locks is used`(error: Int32) throws {
+        let part = bench.folder.appending(path: "part")
+        let claim = try SegmentClaim.open(part, lock: refusal(error))
+        #expect(claim.put([1, 2, 3], at: 0))
+        #expect(try Data(contentsOf: part).count == 3)
+    }
+
+    @Test(arguments: [true, false])
+    func `a partial file that cannot be locked is removed if it is new`(isNew: Bool) throws {
+        let part = bench.folder.appending(path: "part")
+        if !isNew { try Data("bytes".utf8).write(to: part) }
+        let failure = #expect(throws: FileFailure.self) { try SegmentClaim.open(part, lock: refusal(EIO)) }
+        #expect(failure?.code == "fileUnwritable")
+        #expect(bench.names == (isNew ? [] : ["part"]))
+    }
+
+    @Test func `a new partial file that another program has locked is not removed`() throws {
+        let part = bench.folder.appending(path: "part")
+        let failure = #expect(throws: FileFailure.self) { try SegmentClaim.open(part, lock: refusal(EWOULDBLOCK)) }
+        #expect(failure?.code == "destinationBusy")
+        #expect(bench.names == ["part"])
+    }
+
     @Test func `metadata of a program that begins at the same time is not removed`() throws {
         let place = bench.folder.appending(path: "file")
         let names = SegmentNames(for: place)

@@ -9,9 +9,16 @@ enum SegmentClaim {
 
     /// Opens and locks a partial file, and creates a missing one.
     ///
-    /// - Parameter isOpen: A closure that is called after opening and before locking the file, for tests of races with
-    ///   other programs.
-    static func open(_ url: URL, isOpen: () -> Void = {}) throws(FileFailure) -> OpenDescriptor {
+    /// On a volume without file locks, such as an NFS volume without a lock service, the file is not locked.
+    ///
+    /// - Parameters:
+    ///   - url: The path of the partial file.
+    ///   - isOpen: A closure that is called after opening and before locking the file, for tests of races with other
+    ///     programs.
+    ///   - lock: A closure that locks an open file, for tests of volumes that refuse locks.
+    static func open(
+        _ url: URL, isOpen: () -> Void = {}, lock: (Int32) -> Int32 = { flock($0, LOCK_EX | LOCK_NB) }
+    ) throws(FileFailure) -> OpenDescriptor {
         let flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW
         for _ in 0..<attempts {
             var number = Foundation.open(url.path, flags)
@@ -24,7 +31,15 @@ enum SegmentClaim {
             guard number >= 0 else { throw SegmentedFile.failure("cannot be opened", errno) }
             let descriptor = OpenDescriptor(number)
             isOpen()
-            guard flock(number, LOCK_EX | LOCK_NB) == 0 else { throw busy }
+            if lock(number) != 0 {
+                let error = errno
+                // Another program owns the file, even if this program has created it.
+                guard error != EWOULDBLOCK else { throw busy }
+                guard [EINVAL, ENOLCK, ENOSYS, ENOTSUP, EOPNOTSUPP].contains(error) else {
+                    if isNew { unlink(url.path) }
+                    throw SegmentedFile.failure("cannot be locked", error)
+                }
+            }
             // The previous owner might have moved the file to its destination, or removed it.
             guard let status = presentStatus(of: number, at: url) else { continue }
             // On some volumes, each file belongs to another user, or every user can write to it.
