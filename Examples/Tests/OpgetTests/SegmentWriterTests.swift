@@ -142,6 +142,21 @@ struct SegmentWriterTests {
         #expect(try self.file(bench.folder, 8_192).resumedBytes == 0)
     }
 
+    @Test func `a file is discarded only once, because another program can use its names afterwards`() throws {
+        let bench = try OpgetBench()
+        let first = try file(bench.folder, 8_192) { _ in
+            errno = EIO
+            return false
+        }
+        #expect(throws: FileFailure.self) { try first.checkpoint() }
+        first.discard()
+        #expect(bench.names.isEmpty)
+        let second = try file(bench.folder, 8_192)
+        first.letGo()
+        #expect(bench.names.count == 2)
+        withExtendedLifetime(second) {}
+    }
+
     @Test func `a resumed download replaces its metadata only by metadata that is on the disk`() throws {
         let bench = try OpgetBench()
         let first = try file(bench.folder, 8_192)

@@ -21,6 +21,8 @@ final class SegmentedFile: Sendable {
     private let marks: Mutex<[SegmentMetadata.Mark]>
     private let lastCheckpoint: Mutex<OperationInstant>
     private let isLetGo = Atomic(false)
+    /// A Boolean value that indicates whether another program might use the names of the partial file and its metadata.
+    private let hasFreeNames = Atomic(false)
     private let synchronize: @Sendable (OpenDescriptor) -> Bool
     /// The reason why the disk lost bytes of the file, or nil.
     private let loss = Mutex<FileFailure?>(nil)
@@ -244,7 +246,9 @@ extension SegmentedFile {
         let options = FileTransferOptions(existingItem: replacing ? .replace : .refuse, isDurable: isDurable)
         switch await outcome(of: FileMoveOperation(from: partURL, to: place, options: options)) {
         // The name of the partial file is free, so another program might already use it.
-        case .success: names.removeOrphan()
+        case .success:
+            hasFreeNames.store(true, ordering: .releasing)
+            names.removeOrphan()
         case .failure(let error):
             _ = fchmod(part.number, 0o600)
             throw error
@@ -260,8 +264,10 @@ extension SegmentedFile {
         _ = flock(part.number, LOCK_UN)
     }
 
-    /// Removes the partial file and its metadata file.
+    /// Removes the partial file and its metadata file, unless the file was already removed or published.
     func discard() {
+        let wasFree = hasFreeNames.exchange(true, ordering: .acquiringAndReleasing)
+        if wasFree { return }
         unlink(names.metadata.path)
         unlink(names.part.path)
     }
