@@ -35,8 +35,9 @@ struct SegmentNames: Sendable {
         }
     }
 
-    /// Removes a metadata file without a partial file, which remains after the partial file was moved to its
-    /// destination.
+    /// Removes the metadata file if the partial file does not exist.
+    ///
+    /// After opget has moved the partial file to its destination, the metadata file still exists.
     func removeOrphan() {
         if !Self.isThere(part) { try? remove() }
     }
