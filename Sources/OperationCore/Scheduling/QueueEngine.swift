@@ -266,9 +266,12 @@ extension QueueEngine {
             recording.recorder?.recordLinks(of: operation)
             operation.beginHosted()
         }
-        // A request that is refused ends the operation. If it was a barrier, the next one makes its request then.
-        for operation in rareActions.toAdmit {
-            ThreadNotes.atBoundedDepth { operation.seekAdmissionForQueue() }
+        // A refused request for admission ends the operation. If the operation is a barrier, its end lets the next
+        // barrier request admission on this thread. The whole loop is one step, because the order of the requests
+        // counts.
+        let toAdmit = rareActions.toAdmit
+        if !toAdmit.isEmpty {
+            ThreadNotes.atBoundedDepth { for operation in toAdmit { operation.seekAdmissionForQueue() } }
         }
         for operation in rareActions.toDelay { operation.beginHostedDelay() }
         for operation in rareActions.toYield {

@@ -136,20 +136,26 @@ struct QueueScaleTests {
         workers.runAll()
     }
 
-    @Test func `many barriers that a throttle drops one after another do not overflow the stack`() async throws {
+    /// The operations after the barriers request their admission at each possible depth of the stack.
+    @Test(arguments: [20_000] + (16..<34))
+    func `many barriers that a throttle drops neither overflow the stack nor change an order`(count: Int) async throws {
         let queue = QueueManager("barriers"), first = HandDriven("first")
         let throttle = OperationThrottle(clock: ManualClock())
-        func rule() -> ThrottleRule { .init(key: "sync", interval: .seconds(60), early: .drop, in: throttle) }
-        first.throttle = rule()
+        func rule(_ key: String) -> ThrottleRule { .init(key: key, interval: .seconds(60), early: .drop, in: throttle) }
+        first.throttle = rule("sync")
         try queue.add(first)
-        let barriers = (0..<20_000).map { _ in ClosureOperation {} }
+        let barriers = (0..<count).map { _ in ClosureOperation {} }
         for barrier in barriers {
-            barrier.throttle = rule()
+            barrier.throttle = rule("sync")
             try queue.addBarrier(barrier)
         }
+        let later = (0..<32).map { _ in ClosureOperation {} }
+        for operation in later { operation.throttle = rule("later") }
+        try queue.add(later)
         await first.finishOnceBegun(withResult: 1)
         await queue.drained()
         #expect(barriers.allSatisfy { $0.cancellationCause?.code == .throttled })
+        #expect(later.map(\.isCancelled) == (0..<32).map { $0 > 0 })
     }
 
     @Test func `cancelAll works while it shortens the table of entries`() throws {
