@@ -122,6 +122,9 @@ extension DownloadStore {
         var metadata = metadata
         let flushed = metadata.synchronized
         metadata.synchronized = min(flushed, offset)
+        metadata.boot = bootIdentity
+        // Usually, a further part of the same file changes nothing in the metadata on disk.
+        if hasMetadata, !owesMetadata, metadata == self.metadata { return }
         record(metadata)
         do throws(FileOperationError) {
             try writeMetadata()

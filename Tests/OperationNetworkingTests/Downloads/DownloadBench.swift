@@ -50,6 +50,18 @@ final class DownloadBench: Sendable {
     /// The URL of the partial file, if there is one.
     var partURL: URL? { names().first { $0.hasSuffix(".part") }.map { url($0) } }
 
+    /// Changes the metadata of a partial file.
+    func changeMetadata(in folder: String = "", _ change: (inout DownloadMetadata) -> Void) throws {
+        let name = try #require(names(folder).first { $0.hasSuffix(".metadata") })
+        let place = url(folder).appendingPathComponent(name)
+        var metadata = try #require(DownloadMetadata(text: Array(try Data(contentsOf: place))))
+        change(&metadata)
+        let file = try FileHandle(forUpdating: place)
+        try file.truncate(atOffset: 0)
+        try file.write(contentsOf: Data(metadata.text()))
+        try file.close()
+    }
+
     /// The lower bits of the mode of a file.
     func permissions(_ name: String) -> Int? {
         let attributes = try? FileManager.default.attributesOfItem(atPath: url(name).path)

@@ -100,21 +100,26 @@ struct DownloadResumingTests {
         #expect(bench.server.requests.count == 3)
     }
 
-    @Test func `a server that sends small pieces is asked for each of them`() async throws {
-        let bytes = TestPattern.bytes(count: DownloadBench.size)
-        let file = try await bench.resumed(
-            first: DownloadBench.resource(),
-            then: { request in
-                let start = Int(request["Range"]?.dropFirst(6).dropLast() ?? "") ?? 0
-                let end = min(start + 200_000, bytes.count)
-                return .bytes(
-                    Array(bytes[start..<end]), status: 206,
-                    fields: [
-                        LoopbackField("Content-Range", "bytes \(start)-\(end - 1)/\(bytes.count)"),
-                        LoopbackField("ETag", "\"one\""),
-                    ])
-            }
-        ).file
+    @Test func `a server that sends small pieces is asked for each, which writes no metadata`() async throws {
+        let bytes = TestPattern.bytes(count: DownloadBench.size), renames = Locked(0)
+        let files = FileSystem { call in
+            if call.kind == .rename { renames.withLock { $0 += 1 } }
+            return .proceed
+        }
+        let options = with(DownloadOptions()) { $0.checkpointInterval = .seconds(3600) }
+        try await bench.leavePart()
+        bench.server.route("GET", "/file") { request in
+            let start = Int(request["Range"]?.dropFirst(6).dropLast() ?? "") ?? 0
+            let end = min(start + 200_000, bytes.count)
+            return .bytes(
+                Array(bytes[start..<end]), status: 206,
+                fields: [
+                    LoopbackField("Content-Range", "bytes \(start)-\(end - 1)/\(bytes.count)"),
+                    LoopbackField("ETag", "\"one\""),
+                ])
+        }
+        let file = try await bench.download(to: .file(bench.url("file")), options: options, files: files).file
+        #expect(renames.withLock { $0 } == 0)
         #expect(file?.length == Int64(DownloadBench.size))
         // Only the first piece resumes from bytes of an earlier download.
         #expect((300_000...400_000).contains(file?.resumedBytes ?? 0))
@@ -266,15 +271,11 @@ struct DownloadResumingTests {
         }
         #expect(try await bench.download(to: .file(bench.url("file"))).error != nil)
         // Simulates a power failure after which the file system has extended the file but not written its content.
-        let url = try #require(bench.metadataURL)
-        var metadata = try #require(DownloadMetadata(text: Array(try Data(contentsOf: url))))
-        #expect(metadata.synchronized == 400_000)
-        metadata.boot = "before"
-        let (metadataFile, part) = (
-            try FileHandle(forUpdating: url), try FileHandle(forUpdating: try #require(bench.partURL))
-        )
-        try metadataFile.truncate(atOffset: 0)
-        try metadataFile.write(contentsOf: Data(metadata.text()))
+        try bench.changeMetadata { metadata in
+            #expect(metadata.synchronized == 400_000)
+            metadata.boot = "before"
+        }
+        let part = try FileHandle(forUpdating: try #require(bench.partURL))
         try part.truncate(atOffset: 500_000)
         bench.serve(DownloadBench.resource(400_000))
         let file = try await bench.download(to: .file(bench.url("file"))).file

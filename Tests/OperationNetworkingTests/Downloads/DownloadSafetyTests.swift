@@ -131,19 +131,6 @@ struct DownloadSafetyTests {
         #expect(bench.names() == ["file"] + (untrusted == .linkedMetadata ? ["link"] : []))
     }
 
-    /// Changes the metadata of a partial file.
-    private func changeMetadata(_ bench: DownloadBench, in folder: String, _ change: (inout DownloadMetadata) -> Void)
-        throws
-    {
-        let name = try #require(bench.names(folder).first { $0.hasSuffix(".metadata") })
-        var metadata = try #require(DownloadMetadata(text: bench.bytes("\(folder)/\(name)") ?? []))
-        change(&metadata)
-        let file = try FileHandle(forUpdating: bench.url("\(folder)/\(name)"))
-        try file.truncate(atOffset: 0)
-        try file.write(contentsOf: Data(metadata.text()))
-        try file.close()
-    }
-
     @Test(arguments: [
         ("../evil", "evil"), ("b/../evil", "evil"), ("a/b", "b"), ("..", "download"), (".", "download"),
         ("", "download"),
@@ -152,7 +139,7 @@ struct DownloadSafetyTests {
     func `a file name from the metadata is cleaned like one from the server`(given: String, name: String) async throws {
         try FileManager.default.createDirectory(at: bench.url("in/a"), withIntermediateDirectories: true)
         try await bench.leavePart(to: .folder(bench.url("in")))
-        try changeMetadata(bench, in: "in") { $0.fileName = given }
+        try bench.changeMetadata(in: "in") { $0.fileName = given }
         let conclusion = try await bench.download(to: .folder(bench.url("in")))
         #expect(conclusion.file?.url == bench.url("in/\(name)"), "\(conclusion)")
         #expect((conclusion.file?.resumedBytes ?? 0) > 300_000)
@@ -165,7 +152,7 @@ struct DownloadSafetyTests {
     @Test(arguments: [DownloadValidator.entityTag("\"a\nX: b\""), .entityTag("W/\"a\""), .date("a\r\nX: b")])
     func `metadata with an invalid validator is not used to resume`(validator: DownloadValidator) async throws {
         try await bench.leavePart()
-        try changeMetadata(bench, in: "") { $0.validator = validator }
+        try bench.changeMetadata(in: "") { $0.validator = validator }
         let conclusion = try await bench.download(to: .file(bench.url("file")))
         #expect(conclusion.file?.resumedBytes == 0, "\(conclusion)")
         #expect(bench.server.requests.last?["If-Range"] == nil)
