@@ -44,6 +44,9 @@ enum PosixCalls {
     static func synchronize(_ file: Int32) -> Int {
         #if canImport(Darwin)
             if fcntl(file, F_FULLFSYNC) != -1 { return 0 }
+            // The system reports lost bytes only once, so another call follows only if the volume does not support this
+            // one.
+            guard [ENOTSUP, EOPNOTSUPP, ENOTTY, EINVAL, ENOSYS, ENODEV].contains(errno) else { return -1 }
         #endif
         return Int(fsync(file))
     }
