@@ -247,13 +247,16 @@ extension GroupEngine {
         if let refusal = wait?.refusal { return .refused(refusal) }
         let id = state.withLock { $0.waits.nextExternalWait() }
         let action = waitForExternal(other, id, .thread(waiter), isShielded: isShielded)
-        defer { if let action { other.removeEndAction(action) } }
+        defer {
+            if let action {
+                other.removeEndAction(action)
+                // A wait that was refused is still stored.
+                _ = state.withLock { $0.waits.endExternalWait(id) }
+            }
+        }
         wait?.lookAgain { _ in waiter.wake() }
         guard waiter.wait(for: other) else { return .refused(.tooManyWaits) }
-        if !other.isFinished, let refusal = wait?.refusal {
-            _ = state.withLock { $0.waits.endExternalWait(id) }
-            return .refused(refusal)
-        }
+        if !other.isFinished, let refusal = wait?.refusal { return .refused(refusal) }
         return other.isFinished ? .elsewhere : .refused(causeForChildren)
     }
 

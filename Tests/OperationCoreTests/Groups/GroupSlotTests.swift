@@ -124,4 +124,21 @@ struct GroupSlotTests {
         #expect(try await group.run() <= 1)
         other.finish(withResult: 1)
     }
+
+    /// A pool whose threads may not wait.
+    private struct FullPool: ThreadOwner {
+        func threadWillWait() -> Bool { false }
+        func threadDidWait() {}
+    }
+
+    @Test func `refused waits for an operation outside of the group leave nothing behind`() {
+        let other = HandDriven.started()
+        let group = GroupOperation(synchronous: { scope in
+            for _ in 0..<100 { _ = try? scope.perform(other) }
+            return scope.engine.externalWaitCount
+        })
+        BorrowedThread.run(by: FullPool()) { group.start() }
+        #expect(group.outcome?.result == 0)
+        other.finish(withResult: 1)
+    }
 }
