@@ -35,8 +35,8 @@ import Foundation
 ///
 /// The children run on the queue that you pass to the group. If you pass no queue, the children run on the
 /// ``QueueManager`` that holds the group. If no ``QueueManager`` holds the group, the children run on a queue that all
-/// groups outside queues share. A group does not count toward the width of its queue while the body waits for children,
-/// so nested groups need no additional width.
+/// groups outside queues share. A group does not count toward the width of its queue while the body waits for children
+/// or after the body has returned, so nested groups need no additional width.
 ///
 /// After a group is started, it stays alive until it ends.
 ///

@@ -189,7 +189,7 @@ extension ManagedOperation {
     ///   - reason: The reason for the wait.
     package final func rest(_ number: UInt32, because reason: WaitReason) {
         guard let host = core.withLock({ $0.hostEngine }) else {
-            _ = core.withLock { $0.beginWait(number, reason) }
+            guard core.withLock({ $0.beginWait(number, reason) }) else { return }
             slotHolder?.rest(number, because: .sharedRun)
             return
         }
