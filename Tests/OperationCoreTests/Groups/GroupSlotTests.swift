@@ -10,11 +10,11 @@ import Testing
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(Rounds.minutes)))
 struct GroupSlotTests {
     enum Form: CaseIterable {
-        case task, thread, afterRun, shielded, nested, whileTaskWaits
+        case task, thread, afterRun, shielded, nested, nestedThread, whileTaskWaits, shared
 
         func makeGroup() -> GroupOperation<Int, any Error> {
             switch self {
-            case .task:
+            case .task, .shared:
                 GroupOperation { scope in
                     try scope.add(ClosureOperation { 1 })
                     return 2
@@ -40,31 +40,59 @@ struct GroupSlotTests {
                     try scope.add(Form.task.makeGroup())
                     return 2
                 }
+            case .nestedThread:
+                GroupOperation(synchronous: { scope in
+                    _ = try scope.perform(Form.thread.makeGroup())
+                    return 2
+                })
             case .whileTaskWaits:
                 GroupOperation { scope in
-                    let begun = Gate()
+                    let begun = Gate(), first = ClosureOperation { 1 }, last = ClosureOperation { 1 }
+                    // The group cannot end before the task has run its first child.
+                    try last.depend(on: first, otherwise: .runAnyway)
+                    try scope.add(last)
                     Task {
                         begun.open()
-                        _ = try? await scope.run(ClosureOperation { 1 })
+                        _ = try? await scope.run(first)
                         _ = try? await scope.run(ClosureOperation { 1 })
                     }
                     await begun.passage()
-                    try scope.add(ClosureOperation { 1 })
                     return 2
                 }
             }
+        }
+
+        func makeOperation() -> AsyncOperation<Int, any Error> {
+            guard self == .shared else { return makeGroup() }
+            return SharedOperations<Int, Int, any Error>().operation(for: 1) { makeGroup() }
         }
     }
 
     @Test(arguments: Form.allCases, [1, 2])
     func `the children that a body leaves behind get the slot of their group`(form: Form, width: Int) async throws {
         let queue = QueueManager("narrow", width: width)
-        let groups = (0..<width).map { _ in form.makeGroup() }
+        let groups = (0..<width).map { _ in form.makeOperation() }
         try queue.add(groups)
         for group in groups { await group.ended() }
         #expect(groups.allSatisfy { ($0.outcome?.result == 2) == (form != .shielded) })
         await queue.drained()
         #expect(queue.counts.unended == 0 && queue.counts.resting == 0)
+    }
+
+    @Test func `a group that is canceled after its body returned occupies no slot`() async throws {
+        let queue = QueueManager("narrow", width: 1), child = HandDriven("child", windsDown: true)
+        let group = GroupOperation<Int, any Error> { scope in
+            try scope.add(child)
+            return 2
+        }
+        try queue.add(group)
+        // The child gets the slot only when the body has returned.
+        _ = await child.calls.events(atLeast: 1)
+        group.cancel()
+        #expect(child.isCancelled && !group.isFinished && !group.engineIsRunningBody)
+        child.finish(withResult: 1)
+        await queue.drained()
+        #expect(group.isFinished && queue.counts.unended == 0 && queue.counts.resting == 0)
     }
 
     @Test func `a child that is added to an empty group at its start gets the slot of the group`() async throws {

@@ -55,16 +55,16 @@ struct LateProgressTests {
 
     @Test func `the last progress is reported although the program keeps no reference to the operation`() async throws {
         let bench = try OperationBench { _ in .text("Hello") }
-        let counts = EventRecorder<Int64>()
+        let counts = EventRecorder<Int64>(), census = LiveObjects()
         func load() async {
-            let operation = bench.text()
+            let operation = census.track(bench.text())
             operation.downloadProgressHandler = { counts.record($0.completedBytes) }
             await operation.startAndEnd()
         }
         bench.callbacks.suspend()
         await load()
-        // Meanwhile, other threads release the operation, so that usually only the last report keeps it.
-        for _ in 0..<1_000 { await Task.yield() }
+        // Meanwhile, other threads release the operation, so that only the last report keeps it.
+        _ = try await TestThread.run { census.countAtRest(limit: .milliseconds(200)) }
         bench.callbacks.resume()
         await bench.settled()
         #expect(counts.events.last == 5)
