@@ -93,7 +93,10 @@ public final class ExchangeSession: NetworkSession {
         #if OPERATIONKIT_LIBCURL
             if transport is CurlSession || transport is URLSession { return false }
         #endif
-        return configuration.cookies == nil
+        guard configuration.cookies == nil else { return false }
+        guard let session = transport as? URLSession else { return true }
+        let options = session.configuration
+        return options.httpShouldSetCookies && options.httpCookieStorage != nil
     }
 
     /// Stores the cookies that a response sets.

@@ -189,12 +189,12 @@ package struct RedirectMachine: Sendable {
     ///   - hasHiddenCookies: Whether the transport may add the cookies that it keeps to requests without this header.
     ///     The default is `false`.
     package mutating func receive(
-        _ head: ResponseHead, to hop: Hop, cookies: String?, hasHiddenCookies: Bool = false
+        _ head: ResponseHead, to hop: Hop, cookies: String?, hasHiddenCookies: @autoclosure () -> Bool = false
     ) -> Action {
         guard Self.statuses.contains(head.status) else { return .deliver }
         let locations = head.headers.values("Location")
         guard let location = locations.first else { return .deliver }
-        if hasHiddenCookies, cookies == nil, head.headers.contains("Set-Cookie") {
+        if cookies == nil, head.headers.contains("Set-Cookie"), hasHiddenCookies() {
             // The same request may now be sent with other cookies, so that only the maximum count ends a loop.
             visits = []
         } else {
