@@ -62,9 +62,13 @@ struct URLSessionTransferTaskTests {
         }
     }
 
-    @Test(arguments: [("text/plain", true), ("multipart/x-mixed-replace; boundary=x", false)])
-    func `a response that begins again after some of its bytes fails, unless it has parts`(
-        type: String, fails: Bool
+    @Test(
+        arguments: [
+            ("text/plain", "ab", 200, "ab"), ("multipart/x-mixed-replace; boundary=x", "ab", 200, "ababcd"),
+            ("text/plain", "", 200, "abcd"), ("text/plain", "", 503, ""),
+        ] as [(String, String, Int, String)])
+    func `a response that begins again fails, unless it has parts or begins with the same headers and no bytes`(
+        type: String, first: String, status: Int, text: String
     ) async throws {
         let maker = ScriptedTaskMaker()
         let adapter = URLSessionAdapter(
@@ -75,16 +79,16 @@ struct URLSessionTransferTaskTests {
         await maker.isMade.passage()
         let handler = maker.handler.withLock { $0 }
         let report = try #require(handler)
-        let head = try #require(
-            HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: ["Content-Type": type]))
-        for text in ["ab", "abcd"] {
-            report(.response(head))
-            report(.bytes(Data(text.utf8)))
+        for (code, part) in [(200, first), (status, "abcd")] {
+            let head = HTTPURLResponse(
+                url: url, statusCode: code, httpVersion: nil, headerFields: ["Content-Type": type])
+            report(.response(try #require(head)))
+            if !part.isEmpty { report(.bytes(Data(part.utf8))) }
         }
         report(.end(nil))
         let record = await recorder.ended()
-        #expect(record.text == (fails ? "ab" : "ababcd"))
-        #expect(fails ? record.code == .connectionLost : record.error == nil)
+        #expect(record.text == text)
+        #expect(text == first ? record.code == .connectionLost : record.error == nil)
     }
 
     @Test(

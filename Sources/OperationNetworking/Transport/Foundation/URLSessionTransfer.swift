@@ -141,10 +141,11 @@ extension URLSessionTransfer {
         if let first = self.head {
             // Foundation reports each part of a response of this type as a response.
             let isMixed = first.headers["Content-Type"]?.lowercased().hasPrefix("multipart/x-mixed-replace") == true
-            guard receivedCount > 0, !isMixed else { return nil }
+            // The receiver already has the first headers, so the body must be the one that they describe.
+            if isMixed || receivedCount == 0 && first == head { return nil }
             return NetworkError(
                 code: .connectionLost, phase: .receiving,
-                message: "The response began again after a part of it was received. Try again.")
+                message: "The response began again after its headers or a part of its body had arrived. Try again.")
         }
         if let problem = head.headers.framingProblem {
             return NetworkError(
