@@ -98,6 +98,7 @@ struct URLSessionTransferTaskTests {
             ("OpenSSL SSL_read: error:0A000126:SSL routines::unexpected eof while reading", .connectionLost),
             ("OpenSSL SSL_read: tlsv13 alert certificate required", .clientCertificateRejected),
             ("transfer closed with 5 bytes remaining to read", .truncatedBody), ("a new message", .transferFailed),
+            ("Connection timed out after 300 milliseconds", .timedOut),
             ("Failed to connect to localhost port 1 after 0 ms: Connection refused", .cannotConnect),
             ("Failed to connect to ssl.example.com port 443: Network is unreachable", .notConnected),
             ("OpenSSL SSL_connect: Connection reset by peer in connection to a:443", .secureConnectionFailed),

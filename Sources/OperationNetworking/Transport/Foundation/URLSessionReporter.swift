@@ -199,6 +199,8 @@ package struct URLSessionFailure {
         case -1002: return (.invalidResponse, "The response is not valid HTTP. Check the port and the server.")
         case -1 where says("empty reply"), -1011 where says("empty reply"), -1005:
             return (.connectionLost, "The connection broke before the response was complete.")
+        case -1 where says("timed out", "timeout was reached"):
+            return (.timedOut, "The server did not respond in time.")
         case -1: return (.transferFailed, "The transfer failed.")
         default: return nil
         }
