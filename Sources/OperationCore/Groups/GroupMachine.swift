@@ -41,7 +41,7 @@ package struct GroupMachine: Sendable {
         var isShielded = false
         /// Whether the source made the child.
         var isMade = false
-        /// The number of the child's last place in the line.
+        /// The number of the child's last position in the line.
         var turn: UInt32 = 0
     }
 
@@ -58,7 +58,9 @@ package struct GroupMachine: Sendable {
 
     var entries: [Entry] = []
     private var freeSlots: [Slot] = []
-    /// The children that wait, in their order. A child that leaves the line in another way keeps its place in the list.
+    /// The children that wait, in their order.
+    ///
+    /// A child that leaves the line in another way keeps its position in the list.
     private var line = Fifo<(slot: Slot, turn: UInt32)>()
     private var lastTurn: UInt32 = 0
     /// The number of children that have not ended.
@@ -153,12 +155,12 @@ extension GroupMachine {
         _ = line.removeAll { Self.hasLeft($0, entries) }
     }
 
-    /// Returns whether the child of a place in the line has begun or ended, so that another child may have its slot.
-    private static func hasLeft(_ place: (slot: Slot, turn: UInt32), _ entries: [Entry]) -> Bool {
-        entries[Int(place.slot)].stage != .waiting || entries[Int(place.slot)].turn != place.turn
+    /// Returns whether the child at a position in the line has begun or ended, so another child can use the slot.
+    private static func hasLeft(_ position: (slot: Slot, turn: UInt32), _ entries: [Entry]) -> Bool {
+        entries[Int(position.slot)].stage != .waiting || entries[Int(position.slot)].turn != position.turn
     }
 
-    /// The number of places in the line, for tests.
+    /// The number of positions in the line, for tests.
     package var lineCount: Int { line.count }
 
     /// Makes a child active whatever the width, and returns `false` if it did not wait.
@@ -171,11 +173,11 @@ extension GroupMachine {
     /// Returns the next child that may begin, and makes it active.
     package mutating func takeNext() -> Slot? {
         guard mayBegin, waiting > 0, active < width else { return nil }
-        while let place = line.popFirst() {
-            if Self.hasLeft(place, entries) { continue }
+        while let position = line.popFirst() {
+            if Self.hasLeft(position, entries) { continue }
             // `takeChildrenToCancel` took out the children that are not shielded.
-            move(place.slot, to: .active)
-            return place.slot
+            move(position.slot, to: .active)
+            return position.slot
         }
         return nil
     }

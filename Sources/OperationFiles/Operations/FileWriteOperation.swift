@@ -115,8 +115,9 @@ public struct FileWriteOptions: Sendable, Hashable {
     /// file gets the permissions 0o644, minus the bits in the `umask`. For files that contain secrets, use 0o600. In
     /// the mode ``Mode/inPlace``, an existing file keeps its permissions, and this property applies only to a new file.
     ///
-    /// If the process may not keep the group of a replaced file, the new file gets the group of a new file. This group
-    /// and all other users then get only the permissions that both had for the replaced file.
+    /// If the process may not set the group of a replaced file, the new file keeps the group that the system gives to
+    /// new files. The group and all other users then get only the permissions that the old group and all other users
+    /// both had for the replaced file.
     public var permissions: UInt16?
 
     /// A Boolean value that indicates whether the operation flushes the file's content and its directory entry to the

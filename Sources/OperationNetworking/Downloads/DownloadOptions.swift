@@ -63,7 +63,7 @@ public struct DownloadOptions: Sendable {
     /// `.operationkit-….metadata`, contain the data and the information for resuming. If the destination is
     /// ``DownloadDestination/temporary``, the data remains only until the operation ends.
     ///
-    /// If the download cannot write the data or cannot flush it to disk, it removes the data.
+    /// If the download cannot write the data or cannot flush the data to disk, the download removes the data.
     public var keepsPart = true
 
     /// A key that identifies the file even if its URL changes, and lets a later download from another URL resume.

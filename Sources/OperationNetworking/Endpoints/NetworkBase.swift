@@ -535,7 +535,8 @@ extension NetworkOperation {
     ///   operation does not send these headers to another origin, even if a hook or a
     ///   ``PostponedOperations/Change`` changes the URL of the request, because a header might be a credential.
     /// - An authenticator without ``AuthenticationOptions/origins`` adds its credential only to requests to the origin
-    ///   of ``NetworkBase/url``.
+    ///   of ``NetworkBase/url``. If the operation calls an endpoint of a base with another origin, the authenticator
+    ///   adds no credential.
     /// - The operation uses the session of the base, unless you created the operation with another session, such as
     ///   `.shared`.
     /// - The operation uses the ``NetworkBase/options`` of the base, unless you set options for the operation or the

@@ -110,7 +110,9 @@ public final class ExchangeSession: NetworkSession {
         #endif
     }
 
-    /// The generation of a credential that a rule is about to be asked for.
+    /// The number of times that the session has forgotten its credentials.
+    ///
+    /// Read it before you ask a rule for a credential.
     var proofGeneration: Int { memory.withLock { $0.generation } }
 
     func useProof(for hop: Hop) -> (proof: Proof, value: String)? {

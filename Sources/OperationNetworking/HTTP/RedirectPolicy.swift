@@ -46,7 +46,7 @@ public struct RedirectPolicy: Sendable {
     /// value, such as `Bearer …`.
     ///
     /// The session keeps the `Idempotency-Key` header, so that the other origin also recognizes repeated requests. If
-    /// you add this name, a retry can make the other origin process a request twice.
+    /// you add `Idempotency-Key` to this array, a retry can make the other origin process a request twice.
     ///
     /// To send a credential to another origin, create a separate request to that origin.
     public var secretHeaders: [String] = []

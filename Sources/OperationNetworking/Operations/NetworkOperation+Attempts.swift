@@ -35,7 +35,8 @@ extension NetworkOperation: AttemptOwner {
     /// hook or a change may send the request to another origin.
     private func keepCredentials() {
         guard let agent = networkAttempts.policies?[.credential], let base = serviceOfHooks else { return }
-        // The operation of an endpoint may also use another base. The realms can be those of either base.
+        // The operation of an endpoint may also use another base. The realms can be those of either base, so no other
+        // origin and no second base gets their credentials.
         let isOnlyOrigin = service.map { $0.origin == base.origin } ?? true
         agent.keepCredentials(at: isOnlyOrigin ? base.origin : nil)
     }

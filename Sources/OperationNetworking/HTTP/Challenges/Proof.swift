@@ -111,7 +111,7 @@ package struct ProofMemory: Sendable {
     }
 
     /// Stores a proof after a request with it got a response other than a challenge, unless all proofs were removed
-    /// since its credential was requested.
+    /// since the proof's credential was requested.
     ///
     /// - Parameter isFromMemory: Whether the proof was taken from this memory. If the memory no longer contains the
     ///   proof, a server refused it in the meantime, or a newer proof replaced it.

@@ -74,7 +74,8 @@ package class AttemptPolicy: @unchecked Sendable {
     /// Restricts the credentials of realms without origins to one origin, because the next request may have another
     /// one.
     ///
-    /// - Parameter origin: The origin, or `nil` if a base has none, so that no origin receives the credentials.
+    /// - Parameter origin: The origin, or `nil` if a base has none or if the operation belongs to two bases with
+    ///   different origins. If the value is `nil`, no origin receives the credentials.
     package func keepCredentials(at origin: RequestOrigin?) {}
 
     /// Returns whether the last request of the attempt may still be sent, because it may have waited long for a
