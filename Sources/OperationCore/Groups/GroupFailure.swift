@@ -12,9 +12,8 @@ public struct GroupFailure: Error, Sendable, CustomStringConvertible, LocalizedE
         /// The name of the child, or the name of the child's type if the child has no name.
         ///
         /// For an operation from `mapResult(_:)` or a similar method, this property is the name of the original
-        /// operation. If you created the group with `map`, the name also contains the index and usually a description
-        /// of the element. If the group runs a pipeline, the name also contains the index of the element and the index
-        /// of the stage. Indexes are zero-based.
+        /// operation. If you created the group with `map`, the name also contains the zero-based index and usually a
+        /// description of the element.
         public let name: String
         /// The error of the child, or the cause of the child's cancellation.
         public let failure: OperationFailure<any Error>

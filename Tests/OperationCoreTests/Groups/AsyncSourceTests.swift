@@ -29,7 +29,7 @@ struct Numbers: AsyncSequence, Sendable {
     static func first(_ count: Int) -> Numbers { Numbers { $0 < count ? $0 : nil } }
 }
 
-/// Maps and pipelines whose elements come from an asynchronous sequence.
+/// Maps whose elements come from an asynchronous sequence.
 @Suite(.nothingStaysAlive, .timeLimit(.minutes(1)))
 struct AsyncSourceTests {
     private enum Context {
@@ -68,8 +68,8 @@ struct AsyncSourceTests {
 
     @Test(arguments: [1, 4]) func `a sequence without elements gives no results`(width: Int) async throws {
         #expect(try await GroupOperation.map(Numbers.first(0), width: width) { double($0) }.run() == [])
-        let pipeline = OperationPipeline(AsyncStream<Int> { $0.finish() }).stage(width: width) { double($0) }
-        #expect(try await pipeline.operation().run() == [])
+        let stream = AsyncStream<Int> { $0.finish() }
+        #expect(try await GroupOperation.map(stream, width: width) { double($0) }.run() == [])
     }
 
     @Test func `a map of 10,000 elements never has more operations than its width`() async throws {
@@ -114,7 +114,6 @@ struct AsyncSourceTests {
                 return withExtendedLifetime(witness) { 1 }
             }
             _ = GroupOperation.map(numbers, width: 2) { double($0) }
-            _ = OperationPipeline(numbers).stage(width: 2) { double($0) }.operation()
         }
         #expect(census.count == 0 && asked.count == 0)
     }
@@ -177,8 +176,7 @@ struct AsyncSourceTests {
         #expect(group.cancellationCause == .requested("enough") && child.cancellationCause?.code == .groupCancelled)
     }
 
-    @Test(arguments: [false, true])
-    func `a sequence that ignores its cancellation does not keep the group alive`(inPipeline: Bool) async throws {
+    @Test func `a sequence that ignores its cancellation does not keep the group alive`() async throws {
         let (isWaiting, never) = (Gate(), Gate())
         let census = LiveObjects()
         defer { never.open() }
@@ -188,10 +186,7 @@ struct AsyncSourceTests {
                 await never.passage()
                 return index
             }
-            let group = census.track(
-                inPipeline
-                    ? OperationPipeline(numbers).stage(width: 1) { double($0) }.operation()
-                    : GroupOperation.map(numbers, width: 2) { double($0) })
+            let group = census.track(GroupOperation.map(numbers, width: 2) { double($0) })
             group.start()
             await isWaiting.passage()
             group.cancel()
@@ -253,17 +248,11 @@ struct AsyncSourceTests {
         #expect(group.outcome?.error?.sourceError as? Flaw == .second && child.isCancelled)
     }
 
-    @Test(arguments: [false, true])
-    func `a cancellation error that the sequence throws fails the group like any other error`(
-        inPipeline: Bool
-    ) async throws {
+    @Test func `a cancellation error that the sequence throws fails the group like any other error`() async throws {
         let errors: [any Error] = [CancellationError(), OperationFailure<Flaw>.cancelled(.requested("no more"))]
         for error in errors {
             let numbers = Numbers { _ in throw error }
-            let group =
-                inPipeline
-                ? OperationPipeline(numbers).stage(width: 1) { double($0) }.operation()
-                : GroupOperation.map(numbers, width: 1) { double($0) }
+            let group = GroupOperation.map(numbers, width: 1) { double($0) }
             await group.startAndEnd()
             let failure = try #require(group.outcome?.error)
             #expect(failure.sourceError.map { "\(type(of: $0)) \($0)" } == "\(type(of: error)) \(error)")
@@ -304,8 +293,7 @@ struct AsyncSourceTests {
         #expect(isCancelled.isOpen && children[0].isCancelled && made.events == [0, 1])
     }
 
-    @Test(arguments: [false, true])
-    func `progress is reported as complete once, when the sequence has ended`(inPipeline: Bool) async throws {
+    @Test func `progress is reported as complete once, when the sequence has ended`() async throws {
         let queue = DispatchQueue(label: "progress"), told = EventRecorder<Double>()
         let (gates, last) = ((0..<3).map { _ in Gate() }, Gate())
         // Each element comes when the operation before it has ended.
@@ -314,15 +302,12 @@ struct AsyncSourceTests {
             if index == 3 { await last.passage() }
             return index < 3 ? index : nil
         }
-        let work: @Sendable (Int) -> ClosureOperation<Int, Never> = { number in
+        let group = GroupOperation.map(numbers, width: 1) { number in
             ClosureOperation {
                 gates[number].open()
                 return number
             }
         }
-        let group =
-            inPipeline
-            ? OperationPipeline(numbers).stage(width: 1, work).operation() : GroupOperation.map(numbers, width: 1, work)
         group.callbackQueue = queue
         group.groupProgressHandler = { told.record($0.fraction) }
         group.start()
@@ -398,62 +383,5 @@ struct AsyncSourceTests {
         await group.ended()
         #expect(group.isCancelled)
         gate.open()
-    }
-
-    // Pipelines and plans.
-
-    @Test func `a pipeline processes the first elements while it reads the sequence`() async throws {
-        let gate = Gate()
-        let numbers = Numbers { index in
-            if index == 2 { await gate.passage() }
-            return index < 100 ? index : nil
-        }
-        let ended = EventRecorder<String>()
-        let group = OperationPipeline(numbers)
-            .stage(width: 3, buffer: 2) { number in TaskOperation { "\(number)" } }
-            .stage(width: 1) { text in
-                ClosureOperation {
-                    ended.record(text)
-                    return text + "!"
-                }
-            }.operation()
-        group.start()
-        // The first stage passes its results on in the order in which they arrive.
-        #expect(await ended.events(atLeast: 2).sorted() == ["0", "1"])
-        gate.open()
-        #expect(try await group.value == (0..<100).map { "\($0)!" })
-    }
-
-    @Test func `a pipeline reads ahead only by the width of its first stage`() async throws {
-        let (numbers, gate) = (Numbers.first(50), Gate())
-        let group = OperationPipeline(numbers)
-            .stage(width: 2, buffer: 1) { double($0) }
-            .stage(width: 1, buffer: 0) { number in
-                TaskOperation {
-                    await gate.passage()
-                    return number
-                }
-            }.operation()
-        group.start()
-        // One element is in the second stage, three are results of the first, one waits for it, and two are read ahead.
-        _ = await numbers.asked.events(atLeast: 6)
-        await letOthersRun()
-        #expect(numbers.asked.count <= 7)
-        gate.open()
-        #expect(try await group.value == (0..<50).map { $0 * 2 })
-    }
-
-    @Test func `an error of the sequence fails a pipeline`() async throws {
-        let numbers = Numbers { index in
-            if index == 3 { throw Flaw.second }
-            return index
-        }
-        let group = OperationPipeline(numbers).stage(width: 1) { double($0) }.operation()
-        await group.startAndEnd()
-        #expect(group.outcome?.error?.sourceError as? Flaw == .second)
-    }
-
-    @Test func `a pipeline without stages returns the elements`() async throws {
-        #expect(try await OperationPipeline(Numbers.first(500)).operation().run() == Array(0..<500))
     }
 }

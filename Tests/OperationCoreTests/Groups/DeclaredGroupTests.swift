@@ -192,43 +192,6 @@ struct DeclaredGroupTests {
         #expect(group.outcome?.error?.underlyingError as? Flaw == .first && made.withLock { $0 } == 6)
     }
 
-    @Test func `a pipeline passes each element through its stages, in order`() async throws {
-        let pipeline = OperationPipeline(0..<200)
-            .stage(width: 3, buffer: 2) { number in ClosureOperation { number + 1 } }
-            .stage(width: 1) { number in TaskOperation { "\(number)" } }
-            .stage(width: 2) { text in ClosureOperation { text + "!" } }
-        #expect(try await pipeline.operation().run() == (1...200).map { "\($0)!" })
-    }
-
-    @Test func `a stage may have the maximum width and buffer`() async throws {
-        let pipeline = OperationPipeline(0..<3)
-            .stage(width: .max, buffer: .max) { number in ClosureOperation { number } }
-        #expect(try await pipeline.operation().run() == [0, 1, 2])
-    }
-
-    @Test func `a stage waits while the next stage is busy and the buffer is full`() async throws {
-        let gate = Gate()
-        let made = Locked(0)
-        let group = OperationPipeline(0..<50)
-            .stage(width: 2, buffer: 3) { number in
-                made.withLock { $0 += 1 }
-                return ClosureOperation { number }
-            }
-            .stage(width: 1) { number in
-                TaskOperation {
-                    await gate.passage()
-                    return number
-                }
-            }.operation()
-        group.start()
-        while made.withLock({ $0 }) < 6 { await Task.yield() }
-        for _ in 0..<1_000 { await Task.yield() }
-        #expect(made.withLock { $0 } <= 6)
-        gate.open()
-        await group.ended()
-        #expect(group.outcome?.result == Array(0..<50))
-    }
-
     @Test func `a group supports queues, dependencies, owners and mapResult like any operation`() async throws {
         let queue = QueueManager("host", width: 1)
         let owner = Witness()

@@ -28,10 +28,6 @@ struct GroupRecoveryTests {
         }
         map.recover { (failed: FailedChild<Int>) in .result(Int(failed.name) ?? -1) }
         #expect(try await map.run() == Array(0..<50))
-        let pipeline = OperationPipeline(0..<20).stage(width: 2) { number in failing("\(number)") }
-            .stage(width: 1) { number in ClosureOperation { number + 1 } }.operation()
-        pipeline.recover { (failed: FailedChild<Int>) in .result(Int(failed.name) ?? -1) }
-        #expect(try await pipeline.run() == Array(1...20))
         let quorum = GroupOperation.quorum(2, of: [failing("0"), failing("1"), failing("2")], width: 1)
         quorum.recover { (failed: FailedChild<Int>) in .result(Int(failed.name) ?? -1) }
         // While one child is recovered, the next one continues.

@@ -36,7 +36,7 @@ struct GroupInheritanceTests {
 
     /// The ways in which an operation becomes a child.
     enum Way: String, CaseIterable, Sendable {
-        case asyncBody, synchronousBody, declared, added, map, pipeline, recovered
+        case asyncBody, synchronousBody, declared, added, map, recovered
     }
 
     private func group(_ way: Way) -> GroupOperation<[String], GroupFailure> {
@@ -52,7 +52,6 @@ struct GroupInheritanceTests {
                 return [try await group.run(added)]
             }
         case .map: return GroupOperation.map(["/a"], width: 1, make)
-        case .pipeline: return OperationPipeline(["/a"]).stage(width: 1) { make($0) }.operation()
         case .recovered:
             let failing = TaskOperation { () async throws -> String in throw Refusal() }
             let group = GroupOperation.all([failing])

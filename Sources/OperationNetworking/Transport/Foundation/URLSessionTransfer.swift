@@ -142,7 +142,7 @@ extension URLSessionTransfer {
             // Foundation reports each part of a response of this type as a response.
             let isMixed = first.headers["Content-Type"]?.lowercased().hasPrefix("multipart/x-mixed-replace") == true
             // The receiver already has the first headers, so the body must be the one that they describe.
-            if isMixed || receivedCount == 0 && first == head { return nil }
+            if isMixed || receivedCount == 0 && first.describesSameBody(as: head) { return nil }
             return NetworkError(
                 code: .connectionLost, phase: .receiving,
                 message: "The response began again after its headers or a part of its body had arrived. Try again.")
@@ -296,5 +296,13 @@ extension HeaderFields {
             else { continue }
             for field in checked { add(field.name, field.value) }
         }
+    }
+}
+
+extension ResponseHead {
+    /// Returns whether the bodies of two responses must be the same, as far as their headers say so.
+    fileprivate func describesSameBody(as other: ResponseHead) -> Bool {
+        let names = ["Content-Type", "Content-Length", "Content-Encoding", "Content-Range", "ETag", "Last-Modified"]
+        return status == other.status && names.allSatisfy { headers[$0] == other.headers[$0] }
     }
 }
