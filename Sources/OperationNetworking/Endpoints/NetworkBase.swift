@@ -193,10 +193,11 @@ public struct NetworkBase: Sendable {
 
     fileprivate struct Values {
         var url: URL {
-            didSet { home = Self.home(of: url) }
+            didSet { (home, origin) = (Self.home(of: url), RequestOrigin(of: url)) }
         }
         /// The URL with a slash at its end, or `nil` if the URL needs a parser.
         private(set) var home: String?
+        private(set) var origin: RequestOrigin?
         var session: any NetworkSession = DefaultNetworkSession.standard
         var headers: HeaderFields = [:]
         // The operations of the service share the object with the rules.
@@ -219,7 +220,7 @@ public struct NetworkBase: Sendable {
         var mainActorCallbacks: [MainActorCallbacks.Callback] = []
 
         init(url: URL) {
-            (self.url, home) = (url, Self.home(of: url))
+            (self.url, home, origin) = (url, Self.home(of: url), RequestOrigin(of: url))
         }
 
         private static func home(of url: URL) -> String? {
@@ -278,7 +279,7 @@ public struct NetworkBase: Sendable {
     /// The settings that the requests of the service share.
     var service: NetworkOperationOptions.Service {
         NetworkOperationOptions.Service(
-            origin: RequestOrigin(of: url), headers: headers, session: session, options: options,
+            origin: values.origin, headers: headers, session: session, options: options,
             makeDecoder: makeDecoder)
     }
 
