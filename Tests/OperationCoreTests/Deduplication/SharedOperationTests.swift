@@ -159,7 +159,7 @@ struct SharedOperationTests {
             let left = flights.operation(for: 1) { runs.make() }
             left.start()
             left.cancel()
-            await runs.all[1].end()
+            await runs.all[1].ended()
             #expect(runs.all[1].cancellationCause?.code == .allAskersLeft)
         }
     }
@@ -249,8 +249,7 @@ struct SharedOperationTests {
         second.start()
         try queue.add(holder)
         #expect(await holder.calls.events(atLeast: 1) == ["main"])
-        first.cancel()
-        await first.ended()
+        await first.cancelAndEnd()
         late.startAndFinish(withResult: 1)
         #expect(await eventually { child.isExecuting })
         child.finish(withResult: 3)

@@ -107,7 +107,7 @@ struct DependencyRuleTests {
             operation.start()
         }
         end.perform(on: upstream)
-        for operation in [runs, stops, fails] { await operation.end() }
+        for operation in [runs, stops, fails] { await operation.ended() }
         await queue.drain()
         switch end {
         case .succeeds: #expect(Set(told.events) == ["success 1", "success 2", "success 3"])
@@ -124,7 +124,7 @@ struct DependencyRuleTests {
         }
         for operation in chain.reversed() { operation.start() }
         chain[0].finish(withError: .second)
-        for operation in chain { await operation.end() }
+        for operation in chain { await operation.ended() }
         let cause = chain[3].cancellationCause
         #expect(cause?.code == .dependencyCancelled)
         #expect(cause?.underlyingCause?.code == .dependencyCancelled)
@@ -189,7 +189,7 @@ struct DependencyRuleTests {
         try downstream.depend(on: failing, otherwise: .fail { _ in .second })
         queue.addOperation(downstream)
         UpstreamEnd.fails.perform(on: failing)
-        await downstream.end()
+        await downstream.ended()
         #expect(downstream.outcome == .failure(.second))
         #expect(!pending.isFinished)
     }
@@ -229,7 +229,7 @@ struct DependencyRuleTests {
         #expect(await failing.calls.events(atLeast: 1) == ["main"])
         Thread { failing.finish(withError: .first) }.start()
         try await waited.passage(within: .seconds(30))
-        await ruled.end()
+        await ruled.ended()
         #expect(ruled.outcome == .failure(.second) && sibling.outcome == .success(1))
     }
 }

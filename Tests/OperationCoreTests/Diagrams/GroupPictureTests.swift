@@ -63,8 +63,7 @@ struct GroupPictureTests {
         let drawn = try #require(graph.nodes.first { $0.name == "group" })
         #expect(drawn.state == nil && graph.nodes.count { $0.group == drawn.id } == 3)
         #expect(queue.graph(limit: 1).nodes.count <= 2)
-        group.cancel()
-        await group.ended()
+        await group.cancelAndEnd()
     }
 
     @Test func `an explanation says why a group or one of its children waits`() async throws {

@@ -25,11 +25,9 @@ struct PictureSampleTests {
         try graph.dot.write(to: folder.appending(path: "graph.dot"), atomically: true, encoding: .utf8)
         try graph.mermaid.write(to: folder.appending(path: "graph.mmd"), atomically: true, encoding: .utf8)
         gate.open()
-        try queue.add(Array(operations.suffix(1)))
-        await queue.drained()
+        try await queue.addAndDrain(Array(operations.suffix(1)))
         queue.recording = QueueRecording()
-        try queue.add(Self.gallery(gate))
-        await queue.drained()
+        try await queue.addAndDrain(Self.gallery(gate))
         try queue.record.chromeTrace().write(to: folder.appending(path: "trace.json"))
     }
 

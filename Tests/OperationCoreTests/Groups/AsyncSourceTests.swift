@@ -189,8 +189,7 @@ struct AsyncSourceTests {
             let group = census.track(GroupOperation.map(numbers, width: 2) { double($0) })
             group.start()
             await isWaiting.passage()
-            group.cancel()
-            await group.ended()
+            await group.cancelAndEnd()
             #expect(group.isCancelled)
         }
         let left = try await TestThread.run { census.countAtRest(limit: .seconds(20)) }
@@ -379,8 +378,7 @@ struct AsyncSourceTests {
         group.start()
         _ = await numbers.asked.events(atLeast: 1)
         group.suspend()
-        group.cancel()
-        await group.ended()
+        await group.cancelAndEnd()
         #expect(group.isCancelled)
         gate.open()
     }

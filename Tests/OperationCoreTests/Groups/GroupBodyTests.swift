@@ -131,8 +131,7 @@ struct GroupBodyTests {
             : GroupOperation { group in try await group.run(other) }
         group.startOnThread()
         while group.externalWaitCount == 0 { await Task.yield() }
-        group.cancel()
-        await group.ended()
+        await group.cancelAndEnd()
         #expect(group.isCancelled && !other.isCancelled && !other.isFinished)
         gate.open()
         await other.ended()

@@ -94,8 +94,7 @@ struct GroupCancellationTests {
     @Test func `the sibling of a failed child is canceled with that failure as its cause`() async {
         let (failing, waiting) = (HandDriven("failing"), HandDriven("waiting"))
         let group = GroupOperation.all([failing, waiting]).named("both")
-        group.start()
-        while failing.state != .executing { await Task.yield() }
+        await group.start(untilExecuting: failing)
         failing.finish(withError: .first)
         await group.ended()
         let cause = waiting.cancellationCause
@@ -140,8 +139,7 @@ struct GroupCancellationTests {
         }
         group.start()
         await began.passage()
-        group.cancel()
-        await group.ended()
+        await group.cancelAndEnd()
         #expect(saved.withLock { $0 } == 7 && group.cancellationCause == .requested)
         let isSynchronousRight = try await TestThread.run {
             let value = Locked(0)
@@ -182,8 +180,7 @@ struct GroupCancellationTests {
         let group = GroupOperation(policy: .failFast)
         try group.add(kept, isShielded: true)
         try group.add(gone)
-        group.start()
-        while kept.state != .executing { await Task.yield() }
+        await group.start(untilExecuting: kept)
         group.cancel()
         #expect(gone.isCancelled && !kept.isCancelled && !group.isFinished)
         let late = HandDriven("late")
@@ -204,8 +201,7 @@ struct GroupCancellationTests {
             hooks: .init(cancel: { _ in areEnded.withLock { $0 = waiting.allSatisfy(\.isFinished) } }))
         let group = GroupOperation(policy: .collectAll, on: QueueManager(width: 1))
         try group.add([running] + waiting)
-        group.start()
-        while running.state != .executing { await Task.yield() }
+        await group.start(untilExecuting: running)
         group.cancel()
         #expect(areEnded.withLock { $0 } && waiting.allSatisfy { $0.calls.events.isEmpty })
         await group.ended()
@@ -254,8 +250,7 @@ struct GroupCancellationTests {
         try queue.add(group)
         await began.passage()
         #expect(group.suspend() && first.state == .suspended && first.calls.events == ["main", "suspend"])
-        first.finish(withResult: 1)
-        await first.ended()
+        await first.finishAndEnd(withResult: 1)
         #expect(!went.withLock { $0 } && second.state == .notStarted)
         let late = HandDriven("late", hooks: .init(main: { $0.finish(withResult: 3) }))
         try group.add(late)
@@ -291,8 +286,7 @@ struct GroupCancellationTests {
         let group = GroupOperation.all([child]).named("timed")
         group.clock = clock
         group.timeout = .seconds(5)
-        group.start()
-        while child.state != .executing { await Task.yield() }
+        await group.start(untilExecuting: child)
         clock.advance(by: .seconds(5))
         await group.ended()
         #expect(group.cancellationCause?.code == .timedOut)
@@ -311,8 +305,7 @@ struct GroupCancellationTests {
         #expect(child.state == .notStarted)
         #expect(QueueManager().explain(child).contains("a child of a group"))
         let queued = HandDriven("queued")
-        let queue = QueueManager()
-        queue.isSuspended = true
+        let queue = QueueManager.suspended()
         try queue.add(queued)
         let held = #expect(throws: OperationSetupError.self) { try group.add(queued) }
         #expect(held?.code == .alreadyAdded && held?.message.contains("it is in a queue") == true)

@@ -46,8 +46,7 @@ struct GroupMomentTests {
     @Test func `a declared group ends if it is canceled just before it concludes`() async {
         let child = HandDriven("child", windsDown: true)
         let group = GroupOperation.all([child])
-        group.start()
-        while child.state != .executing { await Task.yield() }
+        await group.start(untilExecuting: child)
         group.cancel()
         #expect(!group.isFinished)
         // Make the call of a thread that read the state before the cancellation.
@@ -135,13 +134,11 @@ struct GroupMomentTests {
             given.record(result)
             return result
         }
-        group.start()
-        while child.state != .executing { await Task.yield() }
+        await group.start(untilExecuting: child)
         group.suspend()
         child.finish(withResult: 5)
         while group.presentCount > 0 { await Task.yield() }
-        group.cancel()
-        await group.ended()
+        await group.cancelAndEnd()
         #expect(given.events == [5] && group.isCancelled)
     }
 

@@ -178,8 +178,7 @@ struct GroupRecoveryTests {
         group.start()
         await asked.passage()
         #expect(!group.isFinished)
-        group.cancel(because: .requested("enough"))
-        await group.ended()
+        await group.cancelAndEnd(because: .requested("enough"))
         #expect(group.cancellationCause == .requested("enough") && !gate.isOpen)
         gate.open()
         for _ in 0..<1_000 { await Task.yield() }
@@ -276,8 +275,7 @@ struct GroupRecoveryTests {
         let group = GroupOperation(policy: .failFast)
         try group.add(child, isShielded: true)
         group.recover { (failed: FailedChild<Int>) in .operation(again) }
-        group.start()
-        while child.state != .executing { await Task.yield() }
+        await group.start(untilExecuting: child)
         group.cancel()
         child.finish(withError: .first)
         while again.state != .executing { await Task.yield() }
@@ -294,10 +292,8 @@ struct GroupRecoveryTests {
         group.recover { (failed: FailedChild<Int>) in
             .operation(GroupOperation<Int, GroupFailure> { group in try await group.run(inner) }.named("spare"))
         }
-        group.start()
-        while inner.state != .executing { await Task.yield() }
-        group.cancel()
-        await group.ended()
+        await group.start(untilExecuting: inner)
+        await group.cancelAndEnd()
         #expect(inner.cancellationCause?.path == ["outer", "spare"])
     }
 }

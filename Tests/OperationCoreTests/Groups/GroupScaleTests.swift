@@ -176,8 +176,7 @@ struct GroupScaleTests {
 
     @Test func `scenario 26: 10,000 pending children are canceled with their group`() async throws {
         let (causes, left) = try await TestThread.run {
-            let (queue, census) = (QueueManager("many", width: 2), LiveObjects())
-            queue.isSuspended = true
+            let (queue, census) = (QueueManager.suspended("many", width: 2), LiveObjects())
             let causes = try {
                 let group = GroupOperation(policy: .failFast, on: queue).named("many")
                 let count = Rounds.count(ci: 10_000, soak: 100_000)

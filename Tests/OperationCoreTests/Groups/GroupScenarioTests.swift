@@ -88,8 +88,7 @@ struct GroupScenarioTests {
         group.cancellationHandler = { told.record("\($0)") }
         group.start()
         _ = await began.events(atLeast: 3)
-        group.cancel(because: .requested("reason R"))
-        await group.ended()
+        await group.cancelAndEnd(because: .requested("reason R"))
         await group.callbackQueue.drain()
         #expect(told.events == ["[requested] reason R"] && group.cancellationCause == .requested("reason R"))
         #expect(children.allSatisfy { $0.cancellationCause?.code == .groupCancelled })

@@ -131,7 +131,7 @@ struct AwaitTests {
         await awaits.passage()
         operation.finish(withResult: 2)
         #expect(try await task.value == 2)
-        await operation.end()
+        await operation.ended()
         #expect(operation.calls.events == ["main"])
     }
 

@@ -97,8 +97,7 @@ struct CallbackQueueTests {
         try group.add([running, child])
         group.startAndKeepAlive()
         while !running.isExecuting { await Task.yield() }
-        group.cancel()
-        await group.ended()
+        await group.cancelAndEnd()
         child.cancellationHandler = { [events] _ in events.record(currentLabel) }
         #expect(await events.events(atLeast: 1) == ["group"])
     }

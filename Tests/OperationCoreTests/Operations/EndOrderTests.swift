@@ -15,8 +15,7 @@ struct EndOrderTests {
             seen.record("\(operation.state) \(operation.outcome?.word ?? "none")")
         }
         operation.startAndFinish(withResult: 1)
-        await queue.drain()
-        #expect(seen.events == ["finished success 1"])
+        #expect(await seen.events(after: queue) == ["finished success 1"])
     }
 
     @Test func `the handler is enqueued before dependents start and the completion block runs`() async throws {

@@ -61,8 +61,7 @@ struct EndedTests {
         mayWait.open()
         await waiting.value
         #expect(Look(operation) == .executing)
-        operation.finish(withResult: 1)
-        await operation.ended()
+        await operation.finishAndEnd(withResult: 1)
         #expect(operation.outcome == .success(1))
     }
 

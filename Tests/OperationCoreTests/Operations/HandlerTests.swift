@@ -30,8 +30,7 @@ struct HandlerTests {
             operation.observe { _ in isOnQueue.record(marked.isCurrent) }
             operation.start()
             end(operation)
-            await marked.queue.drain()
-            #expect(told.events == [expected])
+            #expect(await told.events(after: marked.queue) == [expected])
             #expect(isOnQueue.events == [true])
         }
     }
@@ -62,8 +61,7 @@ struct HandlerTests {
         #expect(operation.isFinished)
         #expect(told.events == [])
         queue.resume()
-        await queue.drain()
-        #expect(told.events == ["success 2"])
+        #expect(await told.events(after: queue) == ["success 2"])
     }
 
     @Test func `canceling calls the cancellation handler immediately even before the start`() async {
@@ -71,11 +69,9 @@ struct HandlerTests {
         let told = listen(to: operation, on: queue)
         operation.cancel(because: .requested("no longer shown"))
         #expect(!operation.isFinished)
-        await queue.drain()
-        #expect(told.events == ["cancelled requested"])
+        #expect(await told.events(after: queue) == ["cancelled requested"])
         operation.start()
-        await queue.drain()
-        #expect(told.events == ["cancelled requested"])
+        #expect(await told.events(after: queue) == ["cancelled requested"])
         #expect(operation.calls.events == [])
     }
 
@@ -84,11 +80,9 @@ struct HandlerTests {
         let told = listen(to: operation, on: queue)
         operation.start()
         operation.cancel()
-        await queue.drain()
-        #expect(told.events == ["cancelled requested"])
+        #expect(await told.events(after: queue) == ["cancelled requested"])
         operation.finish(withResult: 1)
-        await queue.drain()
-        #expect(told.events == ["cancelled requested"])
+        #expect(await told.events(after: queue) == ["cancelled requested"])
     }
 
     @Test func `a result after the cancellation calls no handler`() async {
@@ -99,8 +93,7 @@ struct HandlerTests {
             operation.start()
             operation.cancel()
             end(operation)
-            await queue.drain()
-            #expect(told.events == ["cancelled requested"])
+            #expect(await told.events(after: queue) == ["cancelled requested"])
         }
     }
 
@@ -124,8 +117,7 @@ struct HandlerTests {
         let queue = DispatchQueue(label: "handlers"), operation = HandDriven()
         operation.cancel()
         let told = listen(to: operation, on: queue)
-        await queue.drain()
-        #expect(told.events == ["cancelled requested"])
+        #expect(await told.events(after: queue) == ["cancelled requested"])
     }
 
     @Test func `a handler that is replaced or removed is not called`() async {
@@ -136,8 +128,7 @@ struct HandlerTests {
         operation.failureHandler = nil
         #expect(operation.failureHandler == nil)
         operation.startAndFinish(withResult: 1)
-        await queue.drain()
-        #expect(told.events == ["new 1"])
+        #expect(await told.events(after: queue) == ["new 1"])
     }
 
     @Test func `all handlers are released before one of them is called`() async {
@@ -166,8 +157,7 @@ struct HandlerTests {
         }
         #expect(census.count == 1)
         queue.resume()
-        await queue.drain()
-        #expect(told.events == [6])
+        #expect(await told.events(after: queue) == [6])
         #expect(census.count == 0)
     }
 }

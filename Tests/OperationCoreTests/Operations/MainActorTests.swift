@@ -154,8 +154,7 @@ struct MainActorTests {
         await DispatchQueue.main.drain()
         #expect(screen.events == ["a 0.5", "b 0.5"])
         children[1].finish(withResult: 1)
-        group.cancel()
-        await group.ended()
+        await group.cancelAndEnd()
         await DispatchQueue.main.drain()
         #expect(screen.events == ["a 0.5", "b 0.5"])
     }

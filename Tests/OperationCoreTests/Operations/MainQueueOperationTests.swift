@@ -57,8 +57,7 @@ struct MainQueueOperationTests {
         }
         release.open()
         #expect(isFreed)
-        await DispatchQueue.main.drain()
-        #expect(ran.events == [])
+        #expect(await ran.events(after: DispatchQueue.main) == [])
     }
 
     @Test func `another thread can wait for a MainQueueOperation`() async throws {

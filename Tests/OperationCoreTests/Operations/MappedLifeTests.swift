@@ -32,8 +32,7 @@ struct MappedLifeTests {
                 return posts.mapResult { $0 }
             }
             try queue.add(mapped)
-            try queue.add(user)
-            await queue.drained()
+            try await queue.addAndDrain([user])
             #expect(mapped.map(\.outcome) == (0..<width).map { .success($0) })
         }
     }
@@ -68,8 +67,7 @@ struct MappedLifeTests {
     }
 
     @Test func `an operation and an operation mapped from it cannot both be added to queues or groups`() throws {
-        let queue = QueueManager("once")
-        queue.isSuspended = true
+        let queue = QueueManager.suspended("once")
         let original = HandDriven("original")
         let mapped = original.mapResult { $0 }.mapError { $0 }
         try queue.add(mapped)
@@ -93,8 +91,7 @@ struct MappedLifeTests {
             }
             return GroupOperation.all(children).mapError { $0 }
         }
-        try queue.add(groups)
-        await queue.drained()
+        try await queue.addAndDrain(groups)
         #expect(running.runs == 24)
         #expect(running.peak <= 2)
     }
@@ -106,8 +103,7 @@ struct MappedLifeTests {
         try queue.add(group)
         _ = await first.calls.events(atLeast: 1)
         queue.isSuspended = true
-        first.finish(withResult: 1)
-        await first.end()
+        await first.finishAndEnd(withResult: 1)
         #expect(second.state == .notStarted)
         #expect(queue.engine.operations.contains { ($0 as? ManagedOperation)?.state == .notStarted })
         queue.isSuspended = false
@@ -236,9 +232,8 @@ struct MappedLifeTests {
         }
         for isOurs in [true, false] {
             order.forget()
-            let ours = QueueManager("urgency", width: 1), foundation = OperationQueue()
+            let ours = QueueManager.suspended("urgency", width: 1), foundation = OperationQueue()
             foundation.maxConcurrentOperationCount = 1
-            ours.isSuspended = true
             foundation.isSuspended = true
             let before = recording("before"), after = recording("after"), normal = recording("normal")
             before.queuePriority = .veryHigh

@@ -113,7 +113,7 @@ struct MappedOperationTests {
         async let value = mapped.value
         release.open()
         #expect(try await value == 3)
-        await mapped.end()
+        await mapped.ended()
         #expect(original.calls.events == ["main"])
     }
 
@@ -173,7 +173,7 @@ struct MappedOperationTests {
             return last
         }
         #expect(last.cancellationCause?.message == "enough")
-        await original.end()
+        await original.ended()
         #expect(original.cancellationCause?.message == "enough")
     }
 }

@@ -49,8 +49,7 @@ struct MappedOutcomeTests {
         original.cancel(because: .requested("early"))
         let mapped = original.mapResult { $0 }
         #expect(Look(mapped) == .cancelledEarly)
-        try queue.add(mapped)
-        await queue.drained()
+        try await queue.addAndDrain([mapped])
         #expect(Look(mapped) == .cancelled)
         #expect(queue.counts.cancelled == 1)
     }
@@ -73,9 +72,7 @@ struct MappedOutcomeTests {
         let saved: AsyncOperation<String, Never> = broken().mapOutcome { .success($0.word) }
         let spoilt: AsyncOperation<Int, Flaw> = SyncProbe { $0.finish(withResult: 1) }
             .mapOutcome { _ in .failure(.second) }
-        try queue.add(saved)
-        try queue.add(spoilt)
-        await queue.drained()
+        try await queue.addAndDrain([saved, spoilt])
         #expect(queue.counts.finished == 1 && queue.counts.failed == 1)
         #expect(queue.failures.map { $0.operation === spoilt } == [true])
         let again: AsyncOperation<String, Never> = broken().mapOutcome { .success($0.word) }
@@ -105,8 +102,7 @@ struct MappedOutcomeTests {
         let other = SyncProbe { $0.finish(withResult: 2) }
         try other.depend(on: failing, otherwise: .cancel)
         #expect(isMapping || after.dependencies == [mended])
-        try queue.add([after, other, mended])
-        await queue.drained()
+        try await queue.addAndDrain([after, other, mended])
         #expect(after.outcome == .success(1) && received.events == ["mended"])
         #expect(other.cancellationCause?.code == .dependencyFailed)
     }
@@ -117,9 +113,7 @@ struct MappedOutcomeTests {
         let original = HandDriven("original")
         let mapped = original.mapError { _ in NewError.converted }.mapError { $0 }
         try mapped.depend(on: upstream, otherwise: .fail { _ in .fromRule })
-        try queue.add(mapped)
-        try queue.add(upstream)
-        await queue.drained()
+        try await queue.addAndDrain([mapped, upstream])
         #expect(mapped.outcome == .failure(.fromRule))
         #expect(original.cancellationCause?.code == .dependencyFailed)
         #expect(queue.counts.failed == 2)
@@ -164,8 +158,7 @@ struct MappedOutcomeTests {
         group.startAndKeepAlive()
         _ = await original.calls.events(atLeast: 1)
         mapped.finish(withResult: 7)
-        group.cancel()
-        await group.ended()
+        await group.cancelAndEnd()
         #expect(original.isCancelled && mapped.outcome == .success(7))
     }
 

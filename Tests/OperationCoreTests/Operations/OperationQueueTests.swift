@@ -87,7 +87,7 @@ struct OperationQueueTests {
         #expect(try await awaiting.value == 1)
         #expect(try await waiting.value == 1)
         #expect(try await mapped.value == 2)
-        await operation.end()
+        await operation.ended()
         #expect(operation.calls.events == ["main"])
         #expect(try await drained() == 0)
     }

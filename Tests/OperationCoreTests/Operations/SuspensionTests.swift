@@ -103,8 +103,7 @@ struct SuspensionTests {
     /// One thread suspends while another resumes.
     @Test func `a resume during a suspension neither leaves the body suspended nor loses the timeout`() async {
         let operation = HandDriven(), clock = HookClock(), resumed = Gate()
-        operation.setTimeout(.seconds(10), on: clock)
-        operation.start()
+        operation.start(timeout: .seconds(10), on: clock)
         // The clock is read after the state changed and before the body is notified.
         clock.beforeNextNow { [unowned operation] in
             Thread {
@@ -132,8 +131,7 @@ struct SuspensionTests {
                 #expect(operation.state == .suspended)
                 #expect(operation.resume())
             }))
-        operation.setTimeout(.seconds(10), on: clock)
-        operation.start()
+        operation.start(timeout: .seconds(10), on: clock)
         operation.suspend()
         operation.resume()
         #expect(operation.calls.events == ["main", "suspend", "resume"])

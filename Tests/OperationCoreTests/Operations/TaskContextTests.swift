@@ -116,8 +116,7 @@ struct TaskContextTests {
     }
 
     @Test func `an operation uses the context of the first task that runs it, and a queue sets none`() async throws {
-        let queue = QueueManager("values")
-        queue.isSuspended = true
+        let queue = QueueManager.suspended("values")
         let operation = ClosureOperation { Local.number }, other = TaskOperation { Local.number }
         try queue.add(operation)
         try Local.$number.withValue(3) { try queue.add(other) }
@@ -152,7 +151,7 @@ struct TaskContextTests {
             }
             await #expect(throws: OperationFailure<Flaw>.cancelled(.taskCancelled)) { try await task.value }
             // The operation is still started, so that it also ends.
-            await operation.end()
+            await operation.ended()
             #expect(operation.calls.events == [])
         }
     }

@@ -30,7 +30,7 @@ struct TaskOperationTests {
         let operation = TaskOperation { () async throws -> Int in throw CancellationError() }
         operation.start()
         #expect(await operation.finalOutcome.cancellationCause == .bodyCancelled)
-        await operation.end()
+        await operation.ended()
         #expect(Look(operation) == .cancelled)
     }
 
@@ -77,7 +77,7 @@ struct TaskOperationTests {
         operation.cancel()
         #expect(Look(operation) == .windingDown)
         release.open()
-        await operation.end()
+        await operation.ended()
         #expect(Look(operation) == .cancelled)
     }
 
@@ -104,7 +104,7 @@ struct TaskOperationTests {
         }
         operation.start()
         await gone.passage()
-        await operation.end()
+        await operation.ended()
         #expect(operation.state == .finished)
     }
 

@@ -5,19 +5,20 @@ import Foundation
 import OperationCore
 import OperationTestKit
 
-extension ManagedOperation {
-    /// Waits until the operation has ended, not only until its outcome is decided.
-    func end() async {
-        await ended()
-    }
-}
-
 extension DispatchQueue {
     /// Waits until this serial queue has run everything that was enqueued so far.
     func drain() async {
         await withCheckedContinuation { continuation in
             async { continuation.resume() }
         }
+    }
+}
+
+extension EventRecorder {
+    /// Returns the events when the serial queue has run everything that was enqueued so far.
+    func events(after queue: DispatchQueue) async -> [Event] {
+        await queue.drain()
+        return events
     }
 }
 

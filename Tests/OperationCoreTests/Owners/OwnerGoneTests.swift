@@ -16,8 +16,8 @@ struct OwnerGoneTests {
         let next = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
         #expect(operation.state == .notStarted)
         for operation in [operation, next] { try starter.start(operation) }
-        await next.end()
-        await operation.end()
+        await next.ended()
+        await operation.ended()
         #expect(Look(operation) == .cancelled)
         #expect(operation.cancellationCause?.code == .ownerGone)
         #expect(operation.cancellationCause?.message.contains("Screen") == true)
@@ -37,12 +37,11 @@ struct OwnerGoneTests {
         let first = HandDriven(), second = HandDriven()
         var screen: Screen? = Screen()
         second.owner = screen.map { .object($0) }
-        try queue.add(first)
-        try queue.add(second)
+        try queue.add([first, second])
         screen = nil
         first.finish(withResult: 1)
-        if !first.isFinished { await first.end() }
-        await second.end()
+        if !first.isFinished { await first.ended() }
+        await second.ended()
         #expect(second.cancellationCause?.code == .ownerGone)
     }
 
@@ -68,7 +67,7 @@ struct OwnerGoneTests {
         operation.addDependency(dependency)
         operation.startWithBriefOwner()
         dependency.startAndFinish(withResult: 1)
-        await operation.end()
+        await operation.ended()
         #expect(operation.cancellationCause?.code == .ownerGone)
         #expect(operation.calls.events.isEmpty)
     }
@@ -87,7 +86,7 @@ struct OwnerGoneTests {
             let operation = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
             operation.owner = owner
             try starter.start(operation)
-            await operation.end()
+            await operation.ended()
             #expect(operation.outcome == .success(1))
         }
     }

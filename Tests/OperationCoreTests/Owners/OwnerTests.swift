@@ -195,8 +195,8 @@ struct OwnerTests {
         for operation in [stranger, byHand] { operation.cancel() }
         queue.isSuspended = false
         other.isSuspended = false
-        await inside.end()
-        await outside.end()
+        await inside.ended()
+        await outside.ended()
     }
 
     @Test func `canceling by owner in a QueueManager cancels only operations in that queue`() async throws {
@@ -208,9 +208,9 @@ struct OwnerTests {
         try other.add(outside)
         #expect(queue.cancelOperations(ownedBy: name) == 3)
         #expect(inside.allSatisfy(\.isCancelled) && !outside.isCancelled)
-        for operation in inside { await operation.end() }
+        for operation in inside { await operation.ended() }
         #expect(other.cancelOperations(ownedBy: name, because: .requested("enough")) == 1)
-        await outside.end()
+        await outside.ended()
         #expect(outside.cancellationCause == .requested("enough"))
     }
 

@@ -224,9 +224,8 @@ struct QueueDealingTests {
     }
 
     @Test func `another thread runs the batch of a thread whose body blocks`() async throws {
-        let queue = QueueManager("stolen", width: 2), gate = Gate(), others = Gate()
+        let queue = QueueManager.suspended("stolen", width: 2), gate = Gate(), others = Gate()
         let count = Locked(0)
-        queue.isSuspended = true
         for number in 0..<2_000 {
             try queue.add {
                 if number == 1_000 { gate.wait() }
@@ -246,9 +245,8 @@ struct QueueDealingTests {
     }
 
     @Test func `a body that waits returns the batch of its thread to the queue`() async throws {
-        let queue = QueueManager("waiting", width: 1)
+        let queue = QueueManager.suspended("waiting", width: 1)
         let last = ClosureOperation { 1 }
-        queue.isSuspended = true
         let operations = (0..<2_000).map { number in
             SyncProbe { operation in
                 if number == 1_000 { last.waitUntilFinished() }
@@ -257,8 +255,7 @@ struct QueueDealingTests {
         }
         try queue.add(operations)
         try queue.add(last)
-        queue.isSuspended = false
-        await queue.drained()
+        await queue.resumeAndDrain()
         #expect(operations.enumerated().allSatisfy { $1.outcome == .success($0) })
     }
 }

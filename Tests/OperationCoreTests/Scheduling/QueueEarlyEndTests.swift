@@ -96,7 +96,7 @@ struct QueueEarlyEndTests {
         let operation = HandDriven(), starter = Starter(way)
         operation.setTimeout(timeout, on: clock)
         try starter.start(operation)
-        await operation.end()
+        await operation.ended()
         #expect(Look(operation) == .cancelled)
         #expect(operation.cancellationCause?.code == .timedOut)
         #expect(operation.calls.events == [] && clock.pendingCount == 0)
@@ -108,7 +108,7 @@ struct QueueEarlyEndTests {
         operation.clock = standing
         operation.deadline = OperationInstant(offset: .seconds(-1))
         try starter.start(operation)
-        await operation.end()
+        await operation.ended()
         #expect(operation.cancellationCause?.code == .deadlinePassed)
         #expect(operation.calls.events == [])
     }

@@ -120,8 +120,7 @@ struct QueueForeignTests {
         let twice = BlockOperation {}
         #expect(code(twice) == nil)
         #expect(code(twice) == .alreadyAdded)
-        queue.isSuspended = false
-        await queue.drained()
+        await queue.resumeAndDrain()
         #expect(twice.isFinished)
     }
 
@@ -145,8 +144,7 @@ struct QueueForeignTests {
             try queue.add(next)
             last = next
         }
-        queue.isSuspended = false
-        await queue.drained()
+        await queue.resumeAndDrain()
         #expect(order.events == Array(0..<400))
     }
 
@@ -172,8 +170,7 @@ struct QueueForeignTests {
             }
             layer = next
         }
-        queue.isSuspended = false
-        await queue.drained()
+        await queue.resumeAndDrain()
         #expect(count.value == 300)
     }
 

@@ -73,21 +73,18 @@ struct QueueLettingGoTests {
     }
 
     @Test func `a deinit can wait for an operation that its thread has already taken`() async throws {
-        let queue = QueueManager("taken", width: 1), next = ClosureOperation { 1 }
-        queue.isSuspended = true
+        let queue = QueueManager.suspended("taken", width: 1), next = ClosureOperation { 1 }
         do {
             let word = LastWord { next.waitUntilFinished() }
             try queue.add { withExtendedLifetime(word) {} }
         }
         try queue.add(next)
-        queue.isSuspended = false
-        await queue.drained()
+        await queue.resumeAndDrain()
         #expect(next.outcome == .success(1))
     }
 
     @Test func `a deinit can wait until the queue is empty`() async throws {
-        let queue = QueueManager("all", width: 1), passed = Gate()
-        queue.isSuspended = true
+        let queue = QueueManager.suspended("all", width: 1), passed = Gate()
         do {
             let word = LastWord {
                 if (try? queue.waitUntilAllFinished()) != nil { passed.open() }
@@ -95,8 +92,7 @@ struct QueueLettingGoTests {
             try queue.add { withExtendedLifetime(word) {} }
         }
         try addClosures(0..<10, to: queue)
-        queue.isSuspended = false
-        await queue.drained()
+        await queue.resumeAndDrain()
         #expect(order.count == 10)
         await passed.passage()
     }

@@ -47,8 +47,7 @@ struct QueueLifetimeTests {
             let group = census.track(form.makeGroup(on: queue))
             if form == .cancelledEarly { group.cancel() }
             if form == .timedOut { group.timeout = .zero }
-            try queue.add(group)
-            await queue.drained()
+            try await queue.addAndDrain([group])
         }
         #expect(try await TestThread.run { census.countAtRest() } == 0)
     }
@@ -80,8 +79,7 @@ struct QueueLifetimeTests {
             token = queue.engine
             let operation = census.track(ClosureOperation { () throws -> Int in throw Boom() })
             operation.observe { _ in ended.open() }
-            try queue.add(operation)
-            await queue.drained()
+            try await queue.addAndDrain([operation])
             #expect(queue.failures.count == 1)
         }
         await ended.passage()

@@ -42,8 +42,7 @@ struct QueueManagerTests {
     }
 
     @Test func `closures and operations run in order on a queue of width 1`() async throws {
-        let queue = QueueManager("closures", width: 1), order = EventRecorder<Int>()
-        queue.isSuspended = true
+        let queue = QueueManager.suspended("closures", width: 1), order = EventRecorder<Int>()
         for number in 0..<100 {
             if number.isMultiple(of: 3) {
                 try queue.add(
@@ -56,8 +55,7 @@ struct QueueManagerTests {
             }
         }
         #expect(order.count == 0)
-        queue.isSuspended = false
-        await queue.drained()
+        await queue.resumeAndDrain()
         #expect(order.events == Array(0..<100))
     }
 
@@ -74,8 +72,7 @@ struct QueueManagerTests {
         try second.add(d)
         try first.add(c)
         try second.add(b)
-        try first.add(a)
-        await first.drained()
+        try await first.addAndDrain([a])
         await second.drained()
         #expect(order.events == ["a", "b", "c", "d"])
     }
@@ -109,8 +106,7 @@ struct QueueManagerTests {
 
     @Test func `a waiting operation finishes immediately when canceled, even in a suspended queue`() async throws {
         let queue = QueueManager("cancelled", width: 1), busy = HandDriven()
-        try queue.add(busy)
-        _ = await busy.calls.events(atLeast: 1)
+        try await queue.addAndBegin(busy)
         let waiting = HandDriven(), blocked = HandDriven()
         try blocked.depend(on: HandDriven(), otherwise: .cancel)
         try queue.add([waiting, blocked])
@@ -125,8 +121,7 @@ struct QueueManagerTests {
     }
 
     @Test func `an operation canceled before it was added ends when it is added`() throws {
-        let queue = QueueManager(), operation = HandDriven()
-        queue.isSuspended = true
+        let queue = QueueManager.suspended(), operation = HandDriven()
         operation.cancel()
         #expect(Look(operation) == .cancelledEarly)
         try queue.add(operation)
@@ -136,8 +131,7 @@ struct QueueManagerTests {
     @Test func `an operation finished before it was added ends in its turn without its body`() async throws {
         let queue = QueueManager(), operation = HandDriven()
         operation.finish(withResult: 3)
-        try queue.add(operation)
-        await queue.drained()
+        try await queue.addAndDrain([operation])
         #expect(operation.calls.events == [])
         #expect(Look(operation) == .finished)
     }
@@ -145,8 +139,7 @@ struct QueueManagerTests {
     @Test func `cancelAll ends waiting operations and closures and cancels executing ones`() async throws {
         let queue = QueueManager("all", width: 1), running = HandDriven(), waiting = HandDriven(), ran = Gate()
         let block = BlockOperation { ran.open() }
-        try queue.add(running)
-        try queue.add(waiting)
+        try queue.add([running, waiting])
         try queue.add(block)
         try queue.add { ran.open() }
         _ = await running.calls.events(atLeast: 1)
@@ -163,8 +156,7 @@ struct QueueManagerTests {
         let late = HandDriven(), prompt = HandDriven()
         late.clock = clock
         late.startDelay = .seconds(10)
-        try queue.add(late)
-        try queue.add(prompt)
+        try queue.add([late, prompt])
         await prompt.finishOnceBegun(withResult: 1)
         clock.advance(by: .seconds(9))
         #expect(late.state == .notStarted)

@@ -178,8 +178,7 @@ struct QueueRestTests {
                     if number % 5 == 0 { alarm.async { operation.cancel() } }
                 }))
         }
-        try queue.add(operations)
-        await queue.drained()
+        try await queue.addAndDrain(operations)
         #expect(operations.allSatisfy { $0.outcome != nil })
         #expect(running.peak <= 3)
         let last = (0..<6).map { HandDriven("last \($0)") }

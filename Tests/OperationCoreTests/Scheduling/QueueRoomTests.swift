@@ -102,7 +102,7 @@ struct QueueRoomTests {
         let few = await wait(.operation, as: 2)
         for operation in present[...1] {
             await end(operation)
-            await operation.end()
+            await operation.ended()
         }
         #expect(throws: OperationSetupError.self) { try queue.add {} }
         #expect(ran.count == 0)

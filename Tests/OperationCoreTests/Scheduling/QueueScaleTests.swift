@@ -83,12 +83,10 @@ struct QueueScaleTests {
     }
 
     @Test func `a burst of operations leaves no slots behind`() async throws {
-        let queue = QueueManager("burst", width: 2)
-        queue.isSuspended = true
+        let queue = QueueManager.suspended("burst", width: 2)
         for _ in 0..<20_000 { try queue.add {} }
         #expect(queue.engine.slotCount == 20_000)
-        queue.isSuspended = false
-        await queue.drained()
+        await queue.resumeAndDrain()
         #expect(queue.engine.slotCount == 0)
     }
 
@@ -190,8 +188,7 @@ struct QueueScaleTests {
     }
 
     @Test func `a body that returns after its slot was removed does not disturb the queue`() async throws {
-        let queue = QueueManager("gone", width: 2), other = HandDriven("other"), isOver = Gate()
-        queue.isSuspended = true
+        let queue = QueueManager.suspended("gone", width: 2), other = HandDriven("other"), isOver = Gate()
         for _ in 0..<3_000 { try queue.add {} }
         let early = HandDriven(
             "early",
@@ -201,8 +198,7 @@ struct QueueScaleTests {
                 isOver.open()
             }))
         try queue.add(early)
-        queue.isSuspended = false
-        await queue.drained()
+        await queue.resumeAndDrain()
         #expect(queue.engine.slotCount == 0)
         other.startAndFinish(withResult: 1)
         await isOver.passage()

@@ -64,8 +64,7 @@ struct QueueSettingTests {
         _ = await before.calls.events(atLeast: 1)
         // Operations that are added now join them, up to the next barrier.
         let joining = HandDriven("joining"), last = HandDriven("last"), behind = HandDriven("behind")
-        try queue.add(joining)
-        _ = await joining.calls.events(atLeast: 1)
+        try await queue.addAndBegin(joining)
         try queue.addBarrier(last)
         try queue.add(behind)
         before.finish(withResult: 1)
@@ -120,8 +119,7 @@ struct QueueSettingTests {
     }
 
     @Test func `adding an invalid operation throws an error with an explanation, and nothing is lost`() async throws {
-        let queue = QueueManager("one"), other = QueueManager("two")
-        queue.isSuspended = true
+        let queue = QueueManager.suspended("one"), other = QueueManager("two")
         let twice = HandDriven("twice"), started = HandDriven("started"), ended = HandDriven("ended")
         try queue.add(twice)
         #expect(thrown { () throws(OperationSetupError) in try queue.add(twice) }?.code == .alreadyAdded)
@@ -154,9 +152,8 @@ struct QueueSettingTests {
     }
 
     @Test func `calling start on an operation that a queue holds only reports a notice`() async throws {
-        let queue = QueueManager(), operation = HandDriven("held by a queue")
+        let queue = QueueManager.suspended(), operation = HandDriven("held by a queue")
         let recorder = NoticeHub.recorder(for: "held by a queue")
-        queue.isSuspended = true
         try queue.add(operation)
         operation.start()
         #expect(operation.state == .notStarted)
@@ -224,9 +221,8 @@ struct QueueSettingTests {
     }
 
     @Test func `canceled waits do not accumulate in memory`() async throws {
-        let queue = QueueManager("given up", width: 1)
+        let queue = QueueManager.suspended("given up", width: 1)
         queue.capacity = 1
-        queue.isSuspended = true
         try queue.add {}
         for _ in 0..<300 {
             let draining = Task { await queue.drained() }
@@ -237,8 +233,7 @@ struct QueueSettingTests {
             await adding.value
         }
         #expect(queue.engine.drainWaiterCount <= 64 && queue.engine.roomWaiterCount <= 64)
-        queue.isSuspended = false
-        await queue.drained()
+        await queue.resumeAndDrain()
     }
 
     @Test func `an operation started manually while it is added runs once and leaves the queue empty`() async throws {

@@ -41,8 +41,7 @@ struct QueueWaitTests {
     @Test func `1,000 operations that each wait for their own operation end on a queue of width 2`() async throws {
         let queue = QueueManager("wide", width: 2), running = Tally()
         let operations = (0..<1_000).map { _ in Self.nest(1, in: queue, running) }
-        try queue.add(operations)
-        await queue.drained()
+        try await queue.addAndDrain(operations)
         #expect(operations.allSatisfy { $0.outcome == .success(1) })
         #expect(running.peak <= 2)
         #expect(WorkerPool.shared.count <= QueueManager.threadLimit)
@@ -57,8 +56,7 @@ struct QueueWaitTests {
                 operation.finish(withResult: result ?? -1)
             }
         }
-        try queue.add(operations)
-        await queue.drained()
+        try await queue.addAndDrain(operations)
         #expect(operations.enumerated().allSatisfy { $1.outcome == .success($0) })
     }
 
@@ -106,8 +104,7 @@ struct QueueWaitTests {
                 operation.finish(withError: .first)
             }
         }
-        try outer.add(operation)
-        await outer.drained()
+        try await outer.addAndDrain([operation])
         #expect(operation.outcome == .success(2))
     }
 
@@ -184,8 +181,7 @@ struct QueueWaitTests {
                 other.wait()
                 return .second
             })
-        try queue.add([anyway, judged, failing])
-        await queue.drained()
+        try await queue.addAndDrain([anyway, judged, failing])
         #expect(anyway.outcome == .success(1))
         #expect(judged.outcome == .failure(.second))
     }
@@ -205,8 +201,7 @@ struct QueueWaitTests {
         try anyway.depend(on: failing, otherwise: .runAnyway)
         try original.depend(on: failing, otherwise: .cancel)
         mapped.start()
-        try queue.add([anyway, failing])
-        await queue.drained()
+        try await queue.addAndDrain([anyway, failing])
         await mapped.ended()
         #expect(anyway.outcome == .success(1))
         #expect(mapped.cancellationCause?.code == .dependencyFailed)

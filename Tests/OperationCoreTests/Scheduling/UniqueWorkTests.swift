@@ -14,15 +14,15 @@ struct UniqueWorkTests {
         let present = HandDriven("present"), new = HandDriven()
         #expect(try queue.addUnique(present, key: "a", policy: .keep))
         #expect(try !queue.addUnique(new, key: "a", policy: .keep))
-        await new.end()
+        await new.ended()
         #expect(new.cancellationCause?.code == .alreadyPresent)
         #expect(new.cancellationCause?.message.contains("present is in queue unique") == true)
         await present.finishOnceBegun(withResult: 1)
-        await present.end()
+        await present.ended()
         let next = HandDriven()
         #expect(try queue.addUnique(next, key: "a", policy: .keep))
         await next.finishOnceBegun(withResult: 1)
-        await next.end()
+        await next.ended()
         #expect(new.calls.events.isEmpty)
     }
 
@@ -35,7 +35,7 @@ struct UniqueWorkTests {
         #expect(!new.isReady)
         present.finish(withResult: 1)
         await new.finishOnceBegun(withResult: 2)
-        await new.end()
+        await new.ended()
     }
 
     @Test func `replace cancels all present operations and runs the new one after they have ended`() async throws {
@@ -46,11 +46,11 @@ struct UniqueWorkTests {
         #expect(try queue.addUnique(third, key: "a", policy: .replace))
         #expect(first.cancellationCause?.code == .replaced && second.cancellationCause?.code == .replaced)
         #expect(first.cancellationCause?.message.contains("third") == true)
-        await second.end()
+        await second.ended()
         #expect(second.calls.events.isEmpty && third.calls.events.isEmpty && !third.isReady)
         first.finish(withResult: 1)
         await third.finishOnceBegun(withResult: 3)
-        await third.end()
+        await third.ended()
         #expect(third.outcome == .success(3))
     }
 
@@ -69,7 +69,7 @@ struct UniqueWorkTests {
         operations[4].cancel()
         #expect(log.count == 0)
         await blocker.finishOnceBegun(withResult: 0)
-        for operation in operations { await operation.end() }
+        for operation in operations { await operation.ended() }
         #expect(log.events == [0, 1, 2, 3, 5])
     }
 
@@ -80,7 +80,7 @@ struct UniqueWorkTests {
         try QueueManager("other").addUnique(operations[2], key: "a", policy: .keep)
         for operation in operations {
             await operation.finishOnceBegun(withResult: 1)
-            await operation.end()
+            await operation.ended()
         }
     }
 
@@ -92,8 +92,7 @@ struct UniqueWorkTests {
         #expect(throws: OperationSetupError.self) { try queue.addUnique(present, key: "a", policy: .replace) }
         #expect(!present.isCancelled && started.state == .executing)
         started.finish(withResult: 1)
-        present.cancel()
-        await present.end()
+        await present.cancelAndEnd()
     }
 
     @Test func `keep does not cancel a child of a group, which the queue refuses`() async throws {
@@ -103,8 +102,7 @@ struct UniqueWorkTests {
         #expect(throws: OperationSetupError.self) { try queue.addUnique(child, key: "a", policy: .keep) }
         #expect(!child.isCancelled)
         #expect(try await group.run() == [1])
-        present.cancel()
-        await present.end()
+        await present.cancelAndEnd()
     }
 
     private func refusal(_ operation: HandDriven, _ policy: UniqueWorkPolicy) -> String? {
@@ -133,7 +131,7 @@ struct UniqueWorkTests {
         #expect(refusal(new, .replace) == "cycle")
         try queue.add(new)
         await new.finishOnceBegun(withResult: 1)
-        await present.end()
+        await present.ended()
     }
 
     @Test func `replace also cancels a present operation that depends on the new one`() async throws {
@@ -153,8 +151,7 @@ struct UniqueWorkTests {
         first.addDependency(gate)
         for operation in [first, middle, last] { try queue.addUnique(operation, key: "a", policy: .append) }
         #expect(throws: OperationSetupError.self) { try first.depend(on: last, otherwise: .runAnyway) }
-        middle.cancel()
-        await middle.end()
+        await middle.cancelAndEnd()
         #expect(throws: OperationSetupError.self) { try first.depend(on: last, otherwise: .runAnyway) }
         gate.cancel()
         gate.start()

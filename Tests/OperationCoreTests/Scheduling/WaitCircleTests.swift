@@ -137,9 +137,7 @@ struct WaitCircleTests {
             _ = try first.startAndWait()
         }
         reference.operation = second
-        try queue.add(first)
-        try queue.add(second)
-        await queue.drained()
+        try await queue.addAndDrain([first, second])
         #expect(errors.events.count >= 1)
         #expect(errors.events.allSatisfy { isCircle($0, "first") || isCircle($0, "second") })
     }

@@ -101,8 +101,7 @@ struct WidthCircleTests {
         let onThread = blocking("on a thread", errors) { _ = try last.startAndWait() }
         let inner = named("inner", GroupOperation.all([GroupOperation.all([inTask]), GroupOperation.all([onThread])]))
         let group = GroupOperation(policy: .failFast, width: 1)
-        try group.add(inner)
-        try group.add(last)
+        try group.add([inner, last])
         group.start()
         #expect(await ends(group))
         #expect(errors.events.count == 2)
@@ -142,8 +141,7 @@ struct WidthCircleTests {
             }
             let map = GroupOperation.map(numbers, width: 2) { number in Closure { number } }.named("map")
             if call != .scope {
-                try outer.add(map)
-                try outer.add(page)
+                try outer.add([map, page])
                 isAdded.open()
                 return try await map.value
             }

@@ -48,8 +48,7 @@ struct AdmissionOrderTests {
         holder.finish(withResult: 1)
         #expect(await operation.calls.events(atLeast: 1) == ["main"])
         #expect(category.holders == [operation] && registry.runner(of: "order") === operation)
-        operation.finish(withResult: 1)
-        await operation.end()
+        await operation.finishAndEnd(withResult: 1)
         #expect(await eventually { category.holders.isEmpty && registry.runner(of: "order") == nil })
     }
 
@@ -81,7 +80,7 @@ struct AdmissionOrderTests {
         try starter.start(operation)
         #expect(await eventually { category.waitingCount == 1 })
         clock.advance(by: .seconds(10))
-        await operation.end()
+        await operation.ended()
         #expect(operation.cancellationCause?.code == .deadlinePassed)
         #expect(await eventually { category.waitingCount == 0 })
         holder.finish(withResult: 1)

@@ -26,8 +26,7 @@ struct CategorySlotTests {
     /// Fills the only slot of a queue.
     private func busy(_ queue: QueueManager) async throws -> HandDriven {
         let operation = HandDriven("busy")
-        try queue.add(operation)
-        _ = await operation.calls.events(atLeast: 1)
+        try await queue.addAndBegin(operation)
         return operation
     }
 
@@ -122,8 +121,7 @@ struct CategorySlotTests {
         stranger.start()
         filler.finish(withResult: 1)
         #expect(await eventually { queue.counts.held == 1 && queue.counts.running == 0 })
-        waiting.cancel()
-        await waiting.end()
+        await waiting.cancelAndEnd()
         // The refused thread may still be about to leave the line.
         #expect(await eventually { category.waitingCount == 0 && category.holders == [stranger] })
         stranger.finish(withResult: 1)

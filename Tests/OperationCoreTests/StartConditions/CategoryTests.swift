@@ -29,8 +29,7 @@ struct CategoryTests {
             #expect(category.holders.map(\.name) == (number...min(number + 1, 4)).map { "\($0)" })
             #expect(category.waiters.compactMap(\.name) == (number + 2..<max(number + 2, 5)).map { "\($0)" })
             if number + 2 < 5 { #expect(operations[number + 2].calls.events == []) }
-            operation.finish(withResult: number)
-            await operation.end()
+            await operation.finishAndEnd(withResult: number)
             #expect(await eventually { category.holders.count == min(2, 4 - number) })
         }
         #expect(category.holders.isEmpty && category.waitingCount == 0)
@@ -47,8 +46,7 @@ struct CategoryTests {
         for operation in operations {
             _ = await operation.calls.events(atLeast: 1)
             #expect(category.holders == [operation])
-            operation.finish(withResult: 1)
-            await operation.end()
+            await operation.finishAndEnd(withResult: 1)
         }
     }
 
@@ -71,8 +69,7 @@ struct CategoryTests {
             #expect(await eventually { category.holders.last === operation || category.waiters.last === operation })
         }
         #expect(next.calls.events == [])
-        waiter.cancel()
-        await waiter.end()
+        await waiter.cancelAndEnd()
         #expect(await next.calls.events(atLeast: 1) == ["main"])
         #expect(waiter.calls.events == [])
         // A queue thread that is requesting the category withdraws its request when it sees the end.
@@ -100,8 +97,7 @@ struct CategoryTests {
         let category = OperationCategory("both want it")
         let manager = QueueManager("busy", width: 1)
         let busy = HandDriven("busy")
-        try manager.add(busy)
-        _ = await busy.calls.events(atLeast: 1)
+        try await manager.addAndBegin(busy)
         let operation = driven("operation", category), upstream = driven("upstream", category)
         try manager.add(operation)
         #expect(await eventually { category.waiters == [operation] })
@@ -114,8 +110,7 @@ struct CategoryTests {
         #expect(operation.calls.events == [])
         upstream.finish(withResult: 1)
         #expect(await operation.calls.events(atLeast: 1) == ["main"])
-        operation.finish(withResult: 1)
-        await operation.end()
+        await operation.finishAndEnd(withResult: 1)
         #expect(category.holders.isEmpty && category.waitingCount == 0)
     }
 
@@ -169,7 +164,7 @@ struct CategoryTests {
             try starters[number % 3].start(operation)
             if random.chance(1, in: 10) { operations[Int.random(in: 0...number, using: &random)].cancel() }
         }
-        for operation in operations { await operation.end() }
+        for operation in operations { await operation.ended() }
         #expect(excess.events == [])
         #expect(await eventually { categories.allSatisfy { $0.holders.isEmpty && $0.waitingCount == 0 } })
     }

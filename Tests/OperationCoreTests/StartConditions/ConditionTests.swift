@@ -34,7 +34,7 @@ struct ConditionTests {
         #expect(events.events == [])
         events.record("dependency ends")
         upstream.startAndFinish(withResult: 1)
-        await operation.end()
+        await operation.ended()
         #expect(events.events == ["dependency ends", "first", "second", "body"])
         #expect(operation.conditions.map(\.name) == [])
     }
@@ -48,7 +48,7 @@ struct ConditionTests {
         operation.addCondition(recording("second", events))
         let starter = Starter(way)
         try starter.start(operation)
-        await operation.end()
+        await operation.ended()
         #expect(events.events == [])
         #expect(operation.cancellationCause?.code == .conditionFailed)
         #expect(
@@ -71,7 +71,7 @@ struct ConditionTests {
         try starter.start(operation)
         await asked.passage()
         if isCancelled { operation.cancel() } else { operation.finish(withResult: 7) }
-        await operation.end()
+        await operation.ended()
         if isCancelled { await stopped.passage() }
         #expect(isCancelled ? operation.cancellationCause == .requested : operation.outcome?.result == 7)
         #expect(!operation.calls.events.contains("main"))
@@ -91,7 +91,7 @@ struct ConditionTests {
         gate.open()
         events.record("late ends")
         late.startAndFinish(withResult: 1)
-        await operation.end()
+        await operation.ended()
         #expect(events.events == ["condition", "late ends", "condition", "body"])
     }
 
@@ -110,7 +110,7 @@ struct ConditionTests {
         try operation.depend(on: late, otherwise: .runAnyway)
         gate.open()
         late.startAndFinish(withResult: 1)
-        await operation.end()
+        await operation.ended()
         #expect(operation.outcome?.word == "success 1")
     }
 
@@ -129,7 +129,7 @@ struct ConditionTests {
         }
         #expect(error?.code == .alreadyStarted)
         gate.open()
-        await operation.end()
+        await operation.ended()
         #expect(operation.outcome?.word == "success 1")
     }
 
@@ -144,7 +144,7 @@ struct ConditionTests {
         try manager.add(held)
         let other = ClosureOperation<Void, Never> {}
         try manager.add(other)
-        await other.end()
+        await other.ended()
         #expect(!held.isFinished)
 
         let queue = OperationQueue()
@@ -160,8 +160,8 @@ struct ConditionTests {
         for operation in [first, second] { queue.addOperation(operation) }
         await asked.passage()
         gate.open()
-        await second.end()
-        await held.end()
+        await second.ended()
+        await held.ended()
         #expect(events.events == ["first", "second"])
     }
 
@@ -238,7 +238,7 @@ struct CombinedConditionTests {
         try starter.start(operation)
         upstream.start()
         upstream.finish(withError: .first)
-        await operation.end()
+        await operation.ended()
         #expect(operation.cancellationCause?.code == .conditionFailed)
         #expect(operation.cancellationCause?.message.contains("upstream failed") == true)
     }

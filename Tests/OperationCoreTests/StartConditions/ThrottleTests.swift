@@ -28,8 +28,7 @@ struct ThrottleTests {
     }
 
     private func finish(_ operation: HandDriven) async {
-        operation.finish(withResult: 1)
-        await operation.end()
+        await operation.finishAndEnd(withResult: 1)
         #expect(await eventually { registry.runner(of: "feed") !== operation })
     }
 
@@ -44,7 +43,7 @@ struct ThrottleTests {
         #expect(registry.nextRun(of: "feed") == at(160) && first.nextRun == at(160) && second.nextRun == at(160))
         clock.advance(to: at(130))
         try starter.start(second)
-        await second.end()
+        await second.ended()
         #expect(second.calls.events == [] && second.cancellationCause?.code == .throttled)
         #expect(
             second.cancellationCause?.message.contains("the key may run again at 160.0 seconds, in 30.0 seconds")
@@ -63,7 +62,7 @@ struct ThrottleTests {
         #expect(second.nextRun == .distantFuture)
         clock.advance(to: at(1_000))
         try starter.start(dropped)
-        await dropped.end()
+        await dropped.ended()
         #expect(dropped.cancellationCause?.message.contains("the key is running") == true)
         try starter.start(second)
         #expect(await eventually { registry.waitingCount(of: "feed") == 1 })
@@ -105,7 +104,7 @@ struct ThrottleTests {
         try starter.start(second)
         #expect(await eventually { registry.waiters(of: "feed") == [second] })
         try starter.start(third)
-        await second.end()
+        await second.ended()
         #expect(second.cancellationCause?.code == .replaced)
         #expect(second.cancellationCause?.message.contains("third replaced it") == true)
         #expect(registry.waiters(of: "feed") == [third])
@@ -122,8 +121,7 @@ struct ThrottleTests {
         await finish(first)
         try starter.start(second)
         #expect(await eventually { clock.pendingCount == 1 })
-        second.cancel()
-        await second.end()
+        await second.cancelAndEnd()
         #expect(await eventually { clock.pendingCount == 0 && registry.waitingCount(of: "feed") == 0 })
         clock.advance(by: .seconds(100))
         #expect(second.calls.events == [])

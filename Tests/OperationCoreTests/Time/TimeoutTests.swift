@@ -12,8 +12,7 @@ struct TimeoutTests {
 
     private func started(_ timeout: Duration?) -> HandDriven {
         let operation = HandDriven()
-        operation.setTimeout(timeout, on: clock)
-        operation.start()
+        operation.start(timeout: timeout, on: clock)
         return operation
     }
 
@@ -76,8 +75,7 @@ struct TimeoutTests {
 
     @Test func `an operation suspended at the beginning of its body keeps its whole timeout`() {
         let operation = HandDriven(hooks: .init(main: { $0.suspend() }))
-        operation.setTimeout(.seconds(1), on: clock)
-        operation.start()
+        operation.start(timeout: .seconds(1), on: clock)
         clock.advance(by: .seconds(5))
         #expect(operation.state == .suspended)
         operation.resume()
@@ -127,8 +125,7 @@ struct TimeoutTests {
 
     @Test func `a timeout stops an operation that winds down, which ends when its body finishes`() {
         let operation = HandDriven(windsDown: true)
-        operation.setTimeout(.seconds(1), on: clock)
-        operation.start()
+        operation.start(timeout: .seconds(1), on: clock)
         clock.advance(by: .seconds(1))
         #expect(Look(operation) == .windingDown)
         operation.finish(withResult: 1)
@@ -193,8 +190,7 @@ struct TimeoutTests {
             let team = ThreadTeam(count: 2)
             return (0..<rounds).count { _ in
                 let clock = ManualClock(), operation = HandDriven()
-                operation.setTimeout(.seconds(1), on: clock)
-                operation.start()
+                operation.start(timeout: .seconds(1), on: clock)
                 team.run([{ operation.finish(withResult: 1) }, { clock.advance(by: .seconds(1)) }])
                 let isKnown = operation.outcome == .success(1) || operation.cancellationCause?.code == .timedOut
                 return !isKnown || clock.pendingCount != 0 || !operation.isFinished
@@ -211,8 +207,7 @@ struct TimeoutTests {
     @Test(arguments: endless)
     func `an endless timeout does not end the operation`(duration: Duration) {
         let clock = ManualClock(start: OperationInstant(offset: .seconds(1_000))), operation = HandDriven()
-        operation.setTimeout(duration, on: clock)
-        operation.start()
+        operation.start(timeout: duration, on: clock)
         clock.advance(by: .seconds(1_000_000_000))
         #expect(operation.state == .executing)
         operation.suspend()
@@ -244,7 +239,7 @@ struct TimeoutTests {
         operation.deadline = SystemClock.shared.now.advanced(by: duration)
         operation.start()
         // The deadline may pass on another thread.
-        if duration < .zero { await operation.end() }
+        if duration < .zero { await operation.ended() }
         #expect(operation.isFinished == (duration < .zero))
         operation.cancel()
         #expect(operation.isFinished)
@@ -253,8 +248,7 @@ struct TimeoutTests {
     @Test(arguments: endless + endless.map { .zero - $0 })
     func `a timeout of any length has a message`(duration: Duration) {
         let clock = ManualClock(), operation = HandDriven()
-        operation.setTimeout(duration, on: clock)
-        operation.start()
+        operation.start(timeout: duration, on: clock)
         // Advances to the last possible instant.
         clock.advance(to: .distantFuture)
         #expect(operation.cancellationCause?.code == .timedOut)

@@ -35,8 +35,7 @@ struct ExplainTests {
         let queue = QueueManager("narrow", width: 1)
         let first = HandDriven("first"), urgent = HandDriven("urgent"), second = HandDriven("second")
         urgent.queuePriority = .high
-        try queue.add(first)
-        _ = await first.calls.events(atLeast: 1)
+        try await queue.addAndBegin(first)
         try queue.add([second, urgent])
         #expect(
             queue.explain(second)
@@ -54,8 +53,7 @@ struct ExplainTests {
     @Test func `explain reports a suspended queue and barriers`() async throws {
         let queue = QueueManager("barred")
         let first = HandDriven("first"), barrier = HandDriven("barrier"), last = HandDriven("last")
-        try queue.add(first)
-        _ = await first.calls.events(atLeast: 1)
+        try await queue.addAndBegin(first)
         try queue.addBarrier(barrier)
         try queue.add(last)
         #expect(
@@ -95,8 +93,7 @@ struct ExplainTests {
         let holder = HandDriven("holder"), waiting = HandDriven("waiting")
         holder.categories = [database]
         waiting.categories = [database]
-        try queue.add(holder)
-        _ = await holder.calls.events(atLeast: 1)
+        try await queue.addAndBegin(holder)
         try queue.add(waiting)
         #expect(
             queue.explain(waiting)
@@ -109,8 +106,7 @@ struct ExplainTests {
         for operation in [first, second] {
             operation.throttle = ThrottleRule(key: "refresh", interval: .seconds(5), early: .wait, in: register)
         }
-        try queue.add(first)
-        _ = await first.calls.events(atLeast: 1)
+        try await queue.addAndBegin(first)
         try queue.add(second)
         guard case .hold(let hold)? = queue.explanation(of: second).reasons.first
         else { return unmet("The explanation names no hold.") }
@@ -132,10 +128,8 @@ struct ExplainTests {
         holder.categories = [photos]
         both.categories = [database, photos]
         last.categories = [database]
-        try queue.add(holder)
-        _ = await holder.calls.events(atLeast: 1)
-        try queue.add(both)
-        try queue.add(last)
+        try await queue.addAndBegin(holder)
+        try queue.add([both, last])
         #expect(
             queue.explain(last)
                 == "last is held in queue lines: it is behind both, which came first for category database, and both "
@@ -218,8 +212,7 @@ struct ExplainTests {
     @Test func `explain reports an executing operation that is suspended or winds down`() async throws {
         let queue = QueueManager("paused")
         let operation = HandDriven("paused", windsDown: true)
-        try queue.add(operation)
-        _ = await operation.calls.events(atLeast: 1)
+        try await queue.addAndBegin(operation)
         operation.suspend()
         #expect(queue.explain(operation) == "paused runs in queue paused: it began and was suspended.")
         operation.cancel()

@@ -33,8 +33,7 @@ struct QueueEventReplayTests {
             let team = ThreadTeam(count: 3)
             team.run((0..<3).map { thread in { drive(queue, seed &* 3 &+ UInt64(thread), snapshots) } })
         }
-        queue.isSuspended = false
-        await queue.drained()
+        await queue.resumeAndDrain()
         let last = queue.snapshot
         snapshots.record(last)
         var wanted: [UInt64: QueueSnapshot] = [:]

@@ -11,8 +11,7 @@ struct QueueEventTests {
     @Test func `events starts with the current state, followed by numbered changes without gaps`() async throws {
         let queue = QueueManager("order", width: 1)
         let early = HandDriven("early")
-        try queue.add(early)
-        _ = await early.calls.events(atLeast: 1)
+        try await queue.addAndBegin(early)
         var updates = queue.events(keeping: 1_024).makeAsyncIterator()
         let late = HandDriven("late") { $0.finish(withResult: 1) }
         late.addDependency(early)
@@ -21,8 +20,7 @@ struct QueueEventTests {
         queue.isSuspended = true
         queue.isSuspended = true
         early.finish(withError: .first)
-        queue.isSuspended = false
-        await queue.drained()
+        await queue.resumeAndDrain()
         let begin = try #require(await updates.next()?.snapshot)
         #expect(begin.entries(.running).map(\.name) == ["early"])
         #expect(begin.counts.added == 1)
@@ -50,8 +48,7 @@ struct QueueEventTests {
     }
 
     @Test func `a slow reader gets the number of missed events and continues from a fresh snapshot`() async throws {
-        let queue = QueueManager("overflow", width: 1)
-        queue.isSuspended = true
+        let queue = QueueManager.suspended("overflow", width: 1)
         var updates = queue.events(keeping: 4).makeAsyncIterator()
         var state = try #require(await updates.next()?.snapshot)
         for _ in 0..<3 { try queue.add {} }
@@ -65,8 +62,7 @@ struct QueueEventTests {
         #expect(fresh.counts.ready == 10)
         try queue.add {}
         #expect(await updates.next()?.event?.number == 11)
-        queue.isSuspended = false
-        await queue.drained()
+        await queue.resumeAndDrain()
     }
 
     @Test(.comparesObjects)

@@ -34,8 +34,7 @@ struct QueueProgressTests {
 
     @Test func `a change is published by the thread that makes it, also after several operations are added`() throws {
         for _ in 0..<100 {
-            let queue = QueueManager("several")
-            queue.isSuspended = true
+            let queue = QueueManager.suspended("several")
             let progress = queue.progress
             let operations = (0..<4).map { _ in ClosureOperation {} }
             try queue.add(operations)

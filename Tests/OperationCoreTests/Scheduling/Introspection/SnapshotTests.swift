@@ -54,12 +54,10 @@ struct SnapshotTests {
     }
 
     @Test func `a new entry in the slot of a finished entry is not equal to it`() async throws {
-        let queue = QueueManager("identity")
-        queue.isSuspended = true
+        let queue = QueueManager.suspended("identity")
         try queue.add(name: "first") {}
         let first = try #require(queue.snapshot.entries(.ready).first)
-        queue.isSuspended = false
-        await queue.drained()
+        await queue.resumeAndDrain()
         queue.isSuspended = true
         try queue.add(name: "second") {}
         let second = try #require(queue.snapshot.entries(.ready).first)
@@ -68,8 +66,7 @@ struct SnapshotTests {
         #expect(second.operation == nil)
         #expect(queue.snapshot.state(of: first) == nil)
         #expect(queue.snapshot.state(of: second) == .ready)
-        queue.isSuspended = false
-        await queue.drained()
+        await queue.resumeAndDrain()
     }
 }
 
