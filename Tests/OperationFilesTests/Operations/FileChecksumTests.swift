@@ -39,10 +39,7 @@ struct FileChecksumTests {
     }
 
     @Test func `a checksum of a missing file, a directory or a pipe fails`() throws {
-        let missing = FileChecksumOperation(folder["missing"]).failure()
-        #expect(missing?.code == .notFound)
-        #expect(missing?.action == .checksumming)
-        #expect(missing?.path == folder["missing"].path)
+        FileChecksumOperation(folder["missing"]).expectFailure(.notFound, .checksumming, at: folder["missing"])
         #expect(FileChecksumOperation(folder.url).failure()?.code == .isDirectory)
         #expect(mkfifo(folder["pipe"].path, 0o600) == 0)
         #expect(FileChecksumOperation(folder["pipe"]).failure()?.code == .unsupportedKind)

@@ -45,9 +45,8 @@
             guard let disk = try smallDisk() else { return }
             let options = FileWriteOptions(mode: mode, createsDirectories: true)
             let url = disk.folder["sub/file"]
-            let error = FileWriteOperation(Data.patterned(200_000), to: url, options: options).failure()
-            #expect(error?.code == .noSpace)
-            #expect(error?.path == url.path)
+            let error = FileWriteOperation(Data.patterned(200_000), to: url, options: options)
+                .expectFailure(.noSpace, at: url)
             #expect(error?.systemErrorNumber == ENOSPC)
             #expect(disk.folder.names() == [])
             // The space is free again.

@@ -78,11 +78,8 @@ struct FileMoveTests {
     func `a move or copy onto an existing file is refused unless replacing is allowed`(way: String) throws {
         try folder.write("new", to: "file")
         try folder.write("old", to: "moved")
-        let error = transfer("file", "moved", way).failure()
-        #expect(error?.code == .alreadyExists)
-        #expect(error?.action == (way == "copy" ? .copying : .moving))
-        #expect(error?.path == folder["moved"].path)
-        #expect(error?.otherPath == folder["file"].path)
+        transfer("file", "moved", way)
+            .expectFailure(.alreadyExists, way == "copy" ? .copying : .moving, at: folder["moved"], and: folder["file"])
         #expect(folder.text("file") == "new" && folder.text("moved") == "old")
         _ = try transfer("file", "moved", way, .replacing).success()
         #expect(folder.text("moved") == "new")
@@ -110,9 +107,7 @@ struct FileMoveTests {
         try folder.makeFolder("tree/sub")
         try folder.write("text", to: "tree/file")
         for options in [FileTransferOptions(), .replacing] {
-            let error = transfer("tree", to, way, options).failure()
-            #expect(error?.code == .destinationInsideSource)
-            #expect(error?.path == folder[to].path)
+            transfer("tree", to, way, options).expectFailure(.destinationInsideSource, at: folder[to])
             #expect(folder.names(in: "tree") == ["file", "sub"])
             #expect(folder.names(in: "tree/sub") == [])
         }
@@ -120,20 +115,15 @@ struct FileMoveTests {
 
     @Test(arguments: transfers)
     func `a move or copy of a missing file fails with the paths of source and destination`(way: String) {
-        let error = transfer("missing", "moved", way).failure()
-        #expect(error?.code == .notFound)
-        #expect(error?.action == (way == "copy" ? .copying : .moving))
-        #expect(error?.path == folder["missing"].path)
-        #expect(error?.otherPath == folder["moved"].path)
+        transfer("missing", "moved", way)
+            .expectFailure(.notFound, way == "copy" ? .copying : .moving, at: folder["missing"], and: folder["moved"])
         #expect(folder.names() == [])
     }
 
     @Test(arguments: transfers)
     func `missing directories are created only with createsDirectories`(way: String) throws {
         try folder.write("text", to: "file")
-        let error = transfer("file", "a/b/moved", way).failure()
-        #expect(error?.code == .folderNotFound)
-        #expect(error?.path == folder["a/b/moved"].path)
+        transfer("file", "a/b/moved", way).expectFailure(.folderNotFound, at: folder["a/b/moved"])
         let options = FileTransferOptions(createsDirectories: true)
         #expect(transfer("missing", "a/b/moved", way, options).failure()?.code == .notFound)
         #expect(folder.names() == ["file"])
@@ -206,10 +196,7 @@ struct FileMoveTests {
             }
             return Self.otherDevice(call)
         }
-        let error = move.failure()
-        #expect(error?.code == .changedMeanwhile)
-        #expect(error?.action == .removing)
-        #expect(error?.path == folder["file"].path)
+        move.expectFailure(.changedMeanwhile, .removing, at: folder["file"])
         #expect(folder.text("file") == (isReplaced ? "new" : "newer"))
         #expect(folder.text("moved") == "old")
     }
@@ -251,10 +238,7 @@ struct FileMoveTests {
         let move = FileMoveOperation(from: folder["file"], to: folder["moved"]).intercepted { call in
             call.kind == .remove ? .fail(EACCES) : Self.otherDevice(call)
         }
-        let error = move.failure()
-        #expect(error?.code == .permissionDenied)
-        #expect(error?.action == .removing)
-        #expect(error?.path == folder["file"].path)
+        move.expectFailure(.permissionDenied, .removing, at: folder["file"])
         #expect(folder.text("moved") == "text")
     }
 }

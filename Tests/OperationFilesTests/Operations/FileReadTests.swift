@@ -46,9 +46,7 @@ struct FileReadTests {
     @Test(arguments: [11..<12, -1..<3, Int64.min..<0] as [Range<Int64>])
     func `a range that begins outside the file is refused`(range: Range<Int64>) throws {
         let url = try folder.write("0123456789", to: "file")
-        let error = FileReadOperation(url, options: FileReadOptions(range: range)).failure()
-        #expect(error?.code == .rangeOutsideFile)
-        #expect(error?.path == url.path)
+        FileReadOperation(url, options: FileReadOptions(range: range)).expectFailure(.rangeOutsideFile, at: url)
     }
 
     @Test func `a file that is larger than maximumSize is refused`() throws {
@@ -75,10 +73,7 @@ struct FileReadTests {
     }
 
     @Test func `a read of a missing file fails with its path`() {
-        let error = FileReadOperation(folder["missing"]).failure()
-        #expect(error?.code == .notFound)
-        #expect(error?.action == .reading)
-        #expect(error?.path == folder["missing"].path)
+        let error = FileReadOperation(folder["missing"]).expectFailure(.notFound, .reading, at: folder["missing"])
         #expect(error?.systemErrorNumber == ENOENT)
     }
 
@@ -118,9 +113,7 @@ struct FileReadTests {
             else { return .proceed }
             return .fail(EIO)
         }
-        let error = read.failure()
-        #expect(error?.code == .ioFailed)
+        let error = read.expectFailure(.ioFailed, at: url)
         #expect(error?.message.contains("5") == true)
-        #expect(error?.path == url.path)
     }
 }

@@ -49,10 +49,7 @@ struct FileRemoveTests {
 
     @Test func `a missing file is an error, or the result false with ignoresMissing`() throws {
         for name in ["missing", "missing/below"] {
-            let error = FileRemoveOperation(folder[name]).failure()
-            #expect(error?.code == .notFound)
-            #expect(error?.action == .removing)
-            #expect(error?.path == folder[name].path)
+            FileRemoveOperation(folder[name]).expectFailure(.notFound, .removing, at: folder[name])
             #expect(try FileRemoveOperation(folder[name], ignoresMissing: true).success() == false)
         }
         try folder.write("", to: "file")
@@ -65,11 +62,9 @@ struct FileRemoveTests {
     @Test func `a failure inside a directory tree reports the path of the failed file`() throws {
         try folder.makeFolder("tree/sub")
         try folder.write("", to: "tree/sub/file")
-        let error = FileRemoveOperation(folder["tree"]).intercepted { call in
+        FileRemoveOperation(folder["tree"]).intercepted { call in
             call.kind == .remove && call.name?.description == "file" ? .fail(EACCES) : .proceed
-        }.failure()
-        #expect(error?.code == .permissionDenied)
-        #expect(error?.path == folder["tree/sub/file"].path)
+        }.expectFailure(.permissionDenied, at: folder["tree/sub/file"])
     }
 
     @Test func `a removal succeeds although other code removes files at the same time`() throws {
@@ -108,9 +103,7 @@ struct FileRemoveTests {
             // Some systems report this error for a directory that was removed.
             call.kind == .list && lists.next() == 2 ? .fail(ENOENT) : .proceed
         }
-        let error = remove.failure()
-        #expect(error?.code == .notFound)
-        #expect(error?.path == folder["tree/sub"].path)
+        remove.expectFailure(.notFound, at: folder["tree/sub"])
         #expect(folder.names() == ["tree"])
     }
 

@@ -37,9 +37,8 @@ struct FileWriteTests {
         try folder.write("old", to: "file")
         try folder.link("link", to: "nowhere")
         for name in ["file", "link"] {
-            let error = FileWriteOperation(new, to: folder[name], options: .init(mode: .creatingNew)).failure()
-            #expect(error?.code == .alreadyExists)
-            #expect(error?.path == folder[name].path)
+            FileWriteOperation(new, to: folder[name], options: .init(mode: .creatingNew))
+                .expectFailure(.alreadyExists, at: folder[name])
         }
         _ = try FileWriteOperation(new, to: folder["other"], options: .init(mode: .creatingNew)).success()
         #expect(folder.text("file") == "old")
@@ -242,9 +241,7 @@ struct FileWriteTests {
 
     @Test func `missing directories are created only with createsDirectories`() throws {
         let url = folder["one/two/three/file"]
-        let error = FileWriteOperation(new, to: url).failure()
-        #expect(error?.code == .folderNotFound)
-        #expect(error?.path == url.path)
+        FileWriteOperation(new, to: url).expectFailure(.folderNotFound, at: url)
         #expect(folder.names() == [])
         _ = try FileWriteOperation(new, to: url, options: .init(createsDirectories: true)).success()
         #expect(folder.text("one/two/three/file") == "new")

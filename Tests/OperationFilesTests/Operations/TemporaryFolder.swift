@@ -95,6 +95,20 @@ extension FileOperation {
         return outcome?.error
     }
 
+    /// Runs the operation on this thread, expects this failure, and returns the error.
+    @discardableResult
+    func expectFailure(
+        _ code: FileOperationError.Code, _ action: FileOperationError.Action? = nil, at url: URL,
+        and other: URL? = nil, sourceLocation: SourceLocation = #_sourceLocation
+    ) -> FileOperationError? {
+        let error = failure()
+        #expect(error?.code == code, sourceLocation: sourceLocation)
+        #expect(error?.path == url.path, sourceLocation: sourceLocation)
+        if let action { #expect(error?.action == action, sourceLocation: sourceLocation) }
+        if let other { #expect(error?.otherPath == other.path, sourceLocation: sourceLocation) }
+        return error
+    }
+
     /// Runs the operation on this thread and returns its result.
     func success() throws -> ResultType {
         start()
