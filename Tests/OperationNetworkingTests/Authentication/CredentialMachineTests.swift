@@ -28,6 +28,7 @@ struct CredentialMachineTests {
             ("signed out of", { $0.signOut() }),
             ("given up", { $0.giveUp() }), ("noted", { $0.recordRejection($0.machine.version) }),
         ]
+        let failed = ["fail failed", "fail failed", "fail failed", "refuse", "dropped", "", "dropped; ", "", "", "", ""]
         let wanted: [String: [String]] = [
             "absent": [
                 "wait 1, refresh 1 of nothing", "wait 1", "wait 1", "refuse", "dropped", "", "dropped; ", "", "", "",
@@ -41,12 +42,7 @@ struct CredentialMachineTests {
                 "wait 3", "wait 3", "wait 3", "refuse", "taken, release [1, 2]", "fail [1, 2] failed", "dropped; ",
                 "drop 1, release [1, 2]", "drop 1, fail [1, 2] signedOut", "fail [1, 2] failed", "",
             ],
-            "failed": [
-                "fail failed", "fail failed", "fail failed", "refuse", "dropped", "", "dropped; ", "", "", "", "",
-            ],
-            "failed for now": [
-                "fail failed", "fail failed", "fail failed", "refuse", "dropped", "", "dropped; ", "", "", "", "",
-            ],
+            "failed": failed, "failed for now": failed,
             "signed out": [
                 "fail signedOut", "fail signedOut", "fail signedOut", "refuse", "dropped", "", "dropped; ", "", "", "",
                 "",

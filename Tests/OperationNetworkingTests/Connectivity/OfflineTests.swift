@@ -250,9 +250,6 @@ private final class Stamped: NetworkDataOperation<Data>, @unchecked Sendable {
     }
 
     override func prepareRequest(_ request: URLRequest) throws -> URLRequest {
-        var request = request
-        let present = number.next()
-        request.setValue("\(present)", forHTTPHeaderField: "X-Number")
-        return request
+        with(request) { $0.setValue("\(number.next())", forHTTPHeaderField: "X-Number") }
     }
 }

@@ -112,6 +112,12 @@ private func expect(_ isTrue: Bool, location: SourceLocation = #_sourceLocation)
 }
 
 struct ExchangeMachineTests {
+    /// The results of a delivery in each state, which are the same for every source.
+    private static let deliveries = [
+        "-", "head > delivering", "head > delivering", "tell kept > keepingHead",
+        "tell kept, connectionLost > keepingHead", "-", "-", "-", "-", "-",
+    ]
+
     /// The result of each event in each state: the action, and the new state if it changes.
     private static let table: [String: [String]] = [
         // waiting, preparing, awaitingHead, deciding, broken, draining, keepingHead, delivering, reading, ended
@@ -125,18 +131,7 @@ struct ExchangeMachineTests {
         "requestWasSent": ["-", "yes > awaitingHead", "-", "-", "-", "-", "-", "-", "-", "-"],
         "headArrived": ["-", "-", "flight", "-", "-", "-", "-", "-", "-", "-"],
         "asksRule": ["-", "yes > deciding", "yes > deciding", "-", "-", "-", "-", "-", "-", "-"],
-        "delivers": [
-            "-", "head > delivering", "head > delivering", "tell kept > keepingHead",
-            "tell kept, connectionLost > keepingHead", "-", "-", "-", "-", "-",
-        ],
-        "delivers kept": [
-            "-", "head > delivering", "head > delivering", "tell kept > keepingHead",
-            "tell kept, connectionLost > keepingHead", "-", "-", "-", "-", "-",
-        ],
-        "delivers own": [
-            "-", "head > delivering", "head > delivering", "tell kept > keepingHead",
-            "tell kept, connectionLost > keepingHead", "-", "-", "-", "-", "-",
-        ],
+        "delivers": deliveries, "delivers kept": deliveries, "delivers own": deliveries,
         "deliversHead": ["-", "-", "-", "-", "-", "-", "-", "-", "-", "-"],
         "leaves": [
             "-", "drain > draining", "drain > draining", "drain > draining", "startNext > preparing", "-", "-", "-",

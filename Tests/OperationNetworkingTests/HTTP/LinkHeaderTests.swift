@@ -88,10 +88,7 @@ struct LinkHeaderTests {
         let pieces = [
             "<", ">", ";", ",", "=", "\"", "\\", "rel", "next", "anchor", " ", "é", "\t", "/2", "*", "\u{0}", "?", "#",
         ]
-        var generator = SeededGenerator(seed: 8288)
-        for _ in 0..<4_000 {
-            let count = Int.random(in: 0...14, using: &generator)
-            let text = (0..<count).compactMap { _ in pieces.randomElement(using: &generator) }.joined()
+        for text in SeededGenerator.texts(4_000, of: pieces, most: 14, seed: 8288) {
             let valid = try next([text, "</3>; rel=next"])
             #expect(valid?.hasPrefix("https://api.example.com/") != false, "\(text)")
         }

@@ -79,10 +79,7 @@ struct WebAddressTests {
             "http", "https", ":", "/", "//", "[", "]", "::1", "@", "a", "%", "%41", "é", "\u{301}", ".", "..",
             "?", "#", "\\", " ", "8080", "99999", "\u{0}", "\n", "127.1", "%25",
         ]
-        var generator = SeededGenerator(seed: 612)
-        for _ in 0..<20_000 {
-            let count = Int.random(in: 0...8, using: &generator)
-            let text = (0..<count).compactMap { _ in pieces.randomElement(using: &generator) }.joined()
+        for text in SeededGenerator.texts(20_000, of: pieces, most: 8, seed: 612) {
             guard let target = try? WebAddress(text, foundAt: base) else { continue }
             let url = try #require(target.url, "\(text)")
             let again = try #require(WebAddress(url), "\(text)")

@@ -294,17 +294,3 @@ struct NetworkDataOperationTests {
         #expect(error?.bodyPrefix?.count == 16 << 10)
     }
 }
-
-final class CountingSession: NetworkSession {
-    private let session: any NetworkSession
-    private let made = Locked(0)
-
-    init(_ session: any NetworkSession) { self.session = session }
-
-    var count: Int { made.withLock { $0 } }
-
-    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-        made.withLock { $0 += 1 }
-        return session.makeTask(with: request, receiver: receiver)
-    }
-}

@@ -18,9 +18,7 @@ private class OldFashioned<TaskResult, ResultType: Sendable>: NetworkOperation<T
     @unchecked Sendable
 {
     override func prepareRequest(_ request: URLRequest) -> URLRequest {
-        var request = request
-        request.setValue("yes", forHTTPHeaderField: "X-Prepared")
-        return request
+        with(request) { $0.setValue("yes", forHTTPHeaderField: "X-Prepared") }
     }
 
     override func createTask(with request: URLRequest, using session: URLSession) -> URLSessionTask {
@@ -43,9 +41,7 @@ private class NewFashioned<TaskResult, ResultType: Sendable>: NetworkOperation<T
     let wasAsked = Locked(0)
 
     override func prepareRequest(_ request: URLRequest) -> URLRequest {
-        var request = request
-        request.setValue("yes", forHTTPHeaderField: "X-Prepared")
-        return request
+        with(request) { $0.setValue("yes", forHTTPHeaderField: "X-Prepared") }
     }
 
     override func createTask(
@@ -113,11 +109,11 @@ private final class OlderThatLooks: NetworkUploadOperation<String>, @unchecked S
     }
 
     override func prepareRequest(_ request: URLRequest) -> URLRequest {
-        var request = request
-        request.setValue("yes", forHTTPHeaderField: "X-Prepared")
-        request.cachePolicy = .reloadIgnoringLocalCacheData
-        request.timeoutInterval = 20
-        return request
+        with(request) { request in
+            request.setValue("yes", forHTTPHeaderField: "X-Prepared")
+            request.cachePolicy = .reloadIgnoringLocalCacheData
+            request.timeoutInterval = 20
+        }
     }
 
     override func adapt(_ request: NetworkRequest) async throws -> NetworkRequest { try change?(request) ?? request }
@@ -311,9 +307,7 @@ struct OperationHookTests {
     @Test func `a body is sent even if the hook does not see it`() async throws {
         final class Upload: NetworkUploadOperation<String>, @unchecked Sendable {
             override func prepareRequest(_ request: URLRequest) -> URLRequest {
-                var request = request
-                request.setValue("text/plain", forHTTPHeaderField: "Content-Type")
-                return request
+                with(request) { $0.setValue("text/plain", forHTTPHeaderField: "Content-Type") }
             }
         }
         bench.server.route("POST", "/") { .text("\($0["Content-Type"] ?? "") \($0.text)") }
@@ -370,11 +364,11 @@ struct OperationHookTests {
             let isOnSession = EventRecorder<Bool>()
 
             override func makeRequest() throws -> NetworkRequest {
-                isOnSession.record(DispatchQueue.getSpecific(key: FailingSession.key) == true)
+                isOnSession.record(DispatchQueue.getSpecific(key: FailingQueue.key) == true)
                 return try super.makeRequest()
             }
         }
-        let operation = Noted(url: bench.server.url("/"), urlSession: FailingSession()) { _, _ in "" }
+        let operation = Noted(url: bench.server.url("/"), urlSession: FailingQueue.makeSession()) { _, _ in "" }
         operation.networkAttempts.changePolicies { $0[.manual] = Again(most: 3) }
         _ = await failure(of: operation)
         #expect(operation.isOnSession.events == [false, false, false])
@@ -460,37 +454,18 @@ final class Again: AttemptPolicy, @unchecked Sendable {
     }
 }
 
-/// A session whose requests all fail on its queue.
-private final class FailingSession: NetworkSession {
+/// A queue on which all requests of a session fail.
+private enum FailingQueue {
     static let key = DispatchSpecificKey<Bool>()
-    private let queue = DispatchQueue(label: "FailingSession")
 
-    init() {
-        queue.setSpecific(key: Self.key, value: true)
-    }
-
-    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-        FailingTask(queue, receiver)
-    }
-}
-
-private final class FailingTask: NetworkTask {
-    private let queue: DispatchQueue
-    private let receiver: any NetworkReceiver
-
-    init(_ queue: DispatchQueue, _ receiver: any NetworkReceiver) {
-        (self.queue, self.receiver) = (queue, receiver)
-    }
-
-    func resume() {
-        queue.async { [self] in
-            receiver.task(
-                self, didEndWith: NetworkError(code: .connectionLost, phase: .receiving, message: "It is lost."))
+    static func makeSession() -> ClosureSession {
+        let queue = DispatchQueue(label: "FailingQueue")
+        queue.setSpecific(key: key, value: true)
+        return ClosureSession { _, receiver in
+            ClosureTask { task in
+                let error = NetworkError(code: .connectionLost, phase: .receiving, message: "It is lost.")
+                queue.async { receiver.task(task, didEndWith: error) }
+            }
         }
     }
-
-    func suspend() {}
-    func cancel() {}
-    func hold() {}
-    func proceed() {}
 }

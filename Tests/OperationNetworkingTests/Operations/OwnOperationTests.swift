@@ -69,9 +69,7 @@ private final class Mirrored: NetworkDataOperation<Data>, @unchecked Sendable {
 /// An endpoint whose hook sends the request to another host.
 private final class MirroredEndpoint: EndpointOperation<Album>, @unchecked Sendable {
     override func prepareRequest(_ request: URLRequest) throws -> URLRequest {
-        var request = request
-        request.url = address("/album", host: "other.test")
-        return request
+        with(request) { $0.url = address("/album", host: "other.test") }
     }
 }
 

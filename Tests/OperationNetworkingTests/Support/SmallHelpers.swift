@@ -21,6 +21,17 @@ extension Locked<Int> {
     }
 }
 
+extension SeededGenerator {
+    /// Returns random texts, each of which consists of at most `most` of the given pieces.
+    static func texts(_ count: Int, of pieces: [String], most: Int, seed: UInt64) -> [String] {
+        var generator = SeededGenerator(seed: seed)
+        return (0..<count).map { _ in
+            let length = Int.random(in: 0...most, using: &generator)
+            return (0..<length).compactMap { _ in pieces.randomElement(using: &generator) }.joined()
+        }
+    }
+}
+
 extension ManagedOperation {
     func named(_ name: String) -> Self {
         self.name = name

@@ -16,9 +16,13 @@ struct CacheDecisionTests {
     private func decide(
         _ headers: HeaderFields, _ request: HeaderFields = [:], after: Double, method: String = "GET"
     ) throws -> CacheDecision {
-        CacheDecision.decide(
-            method: method, request: request, responses: [try CacheSamples.response(200, headers)],
-            now: CacheSamples.now + after)
+        decide(request, from: [try CacheSamples.response(200, headers)], after: after, method: method)
+    }
+
+    private func decide(
+        _ request: HeaderFields, from responses: [CachedResponse], after: Double = 0, method: String = "GET"
+    ) -> CacheDecision {
+        CacheDecision.decide(method: method, request: request, responses: responses, now: CacheSamples.now + after)
     }
 
     /// The response headers, the request headers, the seconds since the response, and the expected decision.
@@ -98,43 +102,37 @@ struct CacheDecisionTests {
             try CacheSamples.response(200, vary, to: german, received: 5),
             try CacheSamples.response(200, vary, to: [:]),
         ]
-        func decide(_ request: HeaderFields) -> CacheDecision {
-            CacheDecision.decide(method: "GET", request: request, responses: responses, now: CacheSamples.now + 5)
-        }
-        #expect(decide(german) == .serve(2, age: 0))
-        #expect(decide(english) == .serve(1, age: 5))
-        #expect(decide([:]) == .serve(3, age: 5))
-        #expect(decide(["Accept-Language": "fr"]) == .forward)
-        #expect(decide(["Accept-Language": "de", "X-Other": ""]) == .forward)
-        #expect(decide(["Accept-Language": " de "]) == .serve(2, age: 0))
-        #expect(decide(["Accept-Language": "de", "Accept-Language": "en"]) == .forward)
+        let cases: [(HeaderFields, CacheDecision)] = [
+            (german, .serve(2, age: 0)), (english, .serve(1, age: 5)), ([:], .serve(3, age: 5)),
+            (["Accept-Language": "fr"], .forward), (["Accept-Language": "de", "X-Other": ""], .forward),
+            (["Accept-Language": " de "], .serve(2, age: 0)),
+            (["Accept-Language": "de", "Accept-Language": "en"], .forward),
+        ]
+        for (request, expected) in cases { #expect(decide(request, from: responses, after: 5) == expected) }
     }
 
     @Test func `a private response is served only for the cookies of its request`() throws {
-        func decide(_ control: String, _ request: HeaderFields) throws -> CacheDecision {
+        func decision(_ control: String, _ request: HeaderFields) throws -> CacheDecision {
             let response = try CacheSamples.response(200, ["Cache-Control": control], to: ["Cookie": "sid=A"])
-            return CacheDecision.decide(
-                method: "GET", request: request, responses: [response], now: CacheSamples.now)
+            return decide(request, from: [response])
         }
         for control in ["private, max-age=60", "max-age=60, Private", "private=\"x\", max-age=60"] {
-            #expect(try decide(control, ["Cookie": "sid=A"]) == .serve(0, age: 0))
-            #expect(try decide(control, ["Cookie": "sid=B"]) == .forward)
-            #expect(try decide(control, [:]) == .forward)
+            #expect(try decision(control, ["Cookie": "sid=A"]) == .serve(0, age: 0))
+            #expect(try decision(control, ["Cookie": "sid=B"]) == .forward)
+            #expect(try decision(control, [:]) == .forward)
         }
-        #expect(try decide("max-age=60", ["Cookie": "sid=B"]) == .serve(0, age: 0))
+        #expect(try decision("max-age=60", ["Cookie": "sid=B"]) == .serve(0, age: 0))
     }
 
     @Test func `a response of one user is never served to another, and no secrets are stored`() throws {
-        let response = try CacheSamples.response(
-            200, ["Cache-Control": "max-age=60", "Vary": "Cookie"],
-            to: ["Authorization": "Basic anna", "Cookie": "id=secret"])
-        func decide(_ request: HeaderFields) -> CacheDecision {
-            CacheDecision.decide(method: "GET", request: request, responses: [response], now: CacheSamples.now)
-        }
-        #expect(decide(["Authorization": "Basic anna", "Cookie": "id=secret"]) == .serve(0, age: 0))
-        #expect(decide(["Authorization": "Basic otto", "Cookie": "id=secret"]) == .forward)
-        #expect(decide(["Cookie": "id=secret"]) == .forward)
-        #expect(decide(["Authorization": "Basic anna", "Cookie": "id=other"]) == .forward)
+        let anna: HeaderFields = ["Authorization": "Basic anna", "Cookie": "id=secret"]
+        let response = try CacheSamples.response(200, ["Cache-Control": "max-age=60", "Vary": "Cookie"], to: anna)
+        let others: [HeaderFields] = [
+            ["Authorization": "Basic otto", "Cookie": "id=secret"], ["Cookie": "id=secret"],
+            ["Authorization": "Basic anna", "Cookie": "id=other"],
+        ]
+        #expect(decide(anna, from: [response]) == .serve(0, age: 0))
+        for other in others { #expect(decide(other, from: [response]) == .forward) }
         let text = String(decoding: try JSONEncoder().encode(response), as: UTF8.self)
         #expect(!text.contains("anna") && !text.contains("secret"))
         #expect(try JSONDecoder().decode(CachedResponse.self, from: Data(text.utf8)) == response)
@@ -210,10 +208,8 @@ struct CacheDecisionTests {
         let old = try CacheSamples.response(200, Self.tagged, to: german)
         let head = try CacheSamples.head(304, ["Vary": "Accept-Language", "Cache-Control": "max-age=60"])
         let new = old.freshened(by: head, to: german, requested: CacheSamples.now, received: CacheSamples.now)
-        func decide(_ request: HeaderFields) -> CacheDecision {
-            CacheDecision.decide(method: "GET", request: request, responses: [new], now: CacheSamples.now)
-        }
-        #expect(decide(german) == .serve(0, age: 0) && decide(["Accept-Language": "fr"]) == .forward)
+        #expect(decide(german, from: [new]) == .serve(0, age: 0))
+        #expect(decide(["Accept-Language": "fr"], from: [new]) == .forward)
     }
 
     @Test func `a response stored compressed is not served decompressed, or the other way round`() throws {
