@@ -6,38 +6,6 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// A session that ignores suspend and hold.
-///
-/// Each task delivers everything while it is resumed.
-private final class HeedlessSession: NetworkSession {
-    typealias Tell = @Sendable (any NetworkReceiver, any NetworkTask, URL) -> Void
-
-    private let notify: Tell
-
-    init(_ notify: @escaping Tell) { self.notify = notify }
-
-    func makeTask(with request: NetworkRequest, receiver: any NetworkReceiver) -> any NetworkTask {
-        HeedlessTask(request.url, receiver, notify)
-    }
-
-    private final class HeedlessTask: IdleTask {
-        private let url: URL
-        private let receiver: Locked<(any NetworkReceiver)?>
-        private let notify: Tell
-
-        init(_ url: URL, _ receiver: any NetworkReceiver, _ notify: @escaping Tell) {
-            self.url = url
-            self.receiver = Locked(receiver)
-            self.notify = notify
-        }
-
-        func resume() {
-            guard let receiver = receiver.withLock({ exchange(&$0, with: nil) }) else { return }
-            notify(receiver, self, url)
-        }
-    }
-}
-
 /// An error that calls a closure when it is released.
 private final class LastWord: Error {
     private let say: @Sendable () -> Void
@@ -74,17 +42,23 @@ struct ExchangeHeedlessTests {
 
     private func isFirst(_ url: URL) -> Bool { url.path == "/first" }
 
-    /// An exchange whose first response is a redirect with a body, followed by `end`, even if the task is held.
+    /// An exchange whose first response is a redirect with a body, followed by `end`.
+    ///
+    /// Its tasks ignore suspend and hold, and deliver everything while they are resumed.
     private func session(
         _ decision: RedirectDecision, end: @escaping @Sendable () -> NetworkError?
     ) -> ExchangeSession {
-        let heedless = HeedlessSession { [self] receiver, task, url in
-            var head = ResponseHead(url: url, status: 200, headers: ["Content-Length": "4"])
-            if isFirst(url) { head = ResponseHead(url: url, status: 302, headers: ["Location": "/next"]) }
-            receiver.task(task, didReceive: head)
-            Array("body".utf8).withUnsafeBytes { receiver.task(task, didReceive: $0) }
-            receiver.task(task, didEndWith: isFirst(url) ? end() : nil)
-            all.open()
+        let heedless = ClosureSession { [self] request, receiver in
+            let (url, left) = (request.url, Shared<(any NetworkReceiver)?>(receiver))
+            return ClosureTask { [self] task in
+                guard let receiver = left.take() else { return }
+                var head = ResponseHead(url: url, status: 200, headers: ["Content-Length": "4"])
+                if isFirst(url) { head = ResponseHead(url: url, status: 302, headers: ["Location": "/next"]) }
+                receiver.task(task, didReceive: head)
+                Array("body".utf8).withUnsafeBytes { receiver.task(task, didReceive: $0) }
+                receiver.task(task, didEndWith: isFirst(url) ? end() : nil)
+                all.open()
+            }
         }
         return ExchangeSession.over(heedless) {
             $0.redirects = .deciding { [all] _ in

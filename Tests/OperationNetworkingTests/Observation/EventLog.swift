@@ -53,6 +53,16 @@ final class EventLog: NetworkObserver {
         check(location: location)
     }
 
+    /// Runs an operation, checks its events, and returns its value.
+    func value<Result, Value: Sendable>(
+        of operation: NetworkOperation<Result, Value>, location: SourceLocation = #_sourceLocation
+    ) async throws -> Value {
+        operation.addNetworkObserver(self)
+        let value = try await operation.run()
+        await checkEnd(location: location)
+        return value
+    }
+
     /// Checks the events of all operations.
     func check(location: SourceLocation = #_sourceLocation) {
         for (_, events) in Dictionary(grouping: events.events, by: \.operationID) {

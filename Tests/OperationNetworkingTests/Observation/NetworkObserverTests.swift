@@ -12,15 +12,12 @@ struct NetworkObserverTests {
         let bench = try OperationBench { _ in .redirect(to: "/there") }, log = EventLog()
         bench.server.route("GET", "/there") { _ in .text("Hello") }
         let operation = bench.text().named("greeting")
-        operation.addNetworkObserver(log)
-        #expect(try await operation.run() == "Hello")
-        await log.ended()
+        #expect(try await log.value(of: operation) == "Hello")
         #expect(
             log.kinds == [
                 .operationBegan, .attemptBegan, .sending, .hopBegan, .leftBehind, .hopEnded, .hopBegan, .responded,
                 .hopEnded, .attemptEnded, .operationEnded,
             ])
-        log.check()
         let events = log.events.events
         #expect(events.allSatisfy { $0.operationName == "greeting" && $0.operationID == events[0].operationID })
         #expect(events.map(\.hop) == [0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 0])
@@ -66,9 +63,7 @@ struct NetworkObserverTests {
         let retries = try RetryBench(), log = EventLog()
         retries.bench.server.route("/") { $0.number < 2 ? .status(503) : .text("Hello") }
         let operation = retries.text(retries.retry(), method: "PUT", body: .data(Data("body".utf8)))
-        operation.addNetworkObserver(log)
-        #expect(try await operation.run() == "Hello")
-        await log.checkEnd()
+        #expect(try await log.value(of: operation) == "Hello")
         let ends = log.events.events.filter { $0.kind == .attemptEnded }
         #expect(ends.map(\.ending) == [.failure, .failure, .success])
         #expect(ends.map { $0.error?.status } == [503, 503, nil])
@@ -82,18 +77,13 @@ struct NetworkObserverTests {
     @Test func `waiting for a credential and its rejection are reported`() async throws {
         let tokens = try TokenBench(), log = EventLog()
         let operation = tokens.operation(tokens.authenticatorForOneThatWaits())
-        operation.addNetworkObserver(log)
-        #expect(try await operation.run() == "Hello")
-        await log.checkEnd()
+        #expect(try await log.value(of: operation) == "Hello")
         let decision = log.events.events.compactMap(\.decision).first
         #expect(decision?.kind == .putAside && decision?.waitReason?.kind == .credential)
         #expect(log.events.events.last?.attempt == 2)
         // The next operation has no credential, and is held before it is sent.
         let second = EventLog(), held = tokens.operation(tokens.authenticator(nil))
-        held.addNetworkObserver(second)
-        #expect(try await held.run() == "Hello")
-        await second.ended()
-        second.check()
+        #expect(try await second.value(of: held) == "Hello")
         #expect(second.kinds.prefix(5) == [.operationBegan, .attemptBegan, .held, .wentOn, .sending])
         #expect(second.events.events[2].waitReason?.kind == .credential)
     }

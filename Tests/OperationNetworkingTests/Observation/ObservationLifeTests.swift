@@ -45,9 +45,7 @@ struct ObservationLifeTests {
             urlSession: session
         ) { data, _ in data.count }
         operation.callbackQueue = DispatchQueue(label: "late word")
-        operation.addNetworkObserver(log)
-        #expect(try await operation.run() == 0)
-        await log.checkEnd()
+        #expect(try await log.value(of: operation) == 0)
         #expect(log.events.events.filter { $0.kind == .bodySent }.map(\.hop) == [1])
     }
 
@@ -66,9 +64,7 @@ struct ObservationLifeTests {
             let log = EventLog()
             let operation = bench.watched(
                 NetworkDataOperation(url: bench.server.url("/"), urlSession: session) { data, _ in data.count })
-            operation.addNetworkObserver(log)
-            #expect(try await operation.run() == 5)
-            await log.checkEnd()
+            #expect(try await log.value(of: operation) == 5)
             #expect(log.kinds.count { $0 == .hopBegan } == 2, "\(type(of: session)): \(log.kinds)")
         }
         // The same works without observers.

@@ -78,9 +78,7 @@ struct ObservedStepsTests {
         // The clock alternates between two times, like threads that read the clock before they acquire a lock.
         operation.clock = ClosureClock(
             over: system, now: { system.now.advanced(by: count.next() % 2 == 0 ? .seconds(-1) : .zero) })
-        operation.addNetworkObserver(log)
-        #expect(try await operation.run() == "Hello")
-        await log.checkEnd()
+        #expect(try await log.value(of: operation) == "Hello")
         let times = log.events.events.flatMap { [$0.sinceOperationBegan, $0.sinceAttemptBegan, $0.sinceSending] }
         #expect(times.compactMap { $0 }.allSatisfy { $0 >= .zero })
     }
@@ -162,13 +160,8 @@ struct ObservedStepsTests {
         let bench = try OperationBench(), log = EventLog()
         bench.server.route("PUT", "/") { _ in .redirect(to: "/there", status: 307) }
         bench.server.route("PUT", "/there") { _ in .text("Hello") }
-        let operation = NetworkUploadOperation(
-            url: bench.server.url("/"), method: "PUT", body: .data(Data("body".utf8)), urlSession: bench.session
-        ) { data, _ in data.count }
-        operation.callbackQueue = bench.callbacks
-        operation.addNetworkObserver(log)
-        #expect(try await operation.run() == 5)
-        await log.checkEnd()
+        let operation = bench.upload(method: "PUT", body: .data(Data("body".utf8)))
+        #expect(try await log.value(of: operation) == "Hello")
         #expect(log.events.events.filter { $0.kind == .bodySent }.map(\.hop) == [1, 2])
     }
 
@@ -198,9 +191,7 @@ struct ObservedStepsTests {
         let bench = try OperationBench { _ in .repeating([7], count: 100_000) }, log = EventLog()
         let operation = bench.text()
         operation.networkAttempts.changePolicies { $0[.manual] = RefusingFirst() }
-        operation.addNetworkObserver(log)
-        #expect(try await operation.run().count == 100_000)
-        await log.checkEnd()
+        #expect(try await log.value(of: operation).count == 100_000)
         #expect(log.kinds.count { $0 == .responded } == 2)
         #expect(log.events.events.first { $0.kind == .attemptEnded }?.head?.status == 200)
     }
