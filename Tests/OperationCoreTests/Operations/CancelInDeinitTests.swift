@@ -67,7 +67,8 @@ struct CancelInDeinitTests {
             if isInRow { census.track(HandDriven()).addDependency(operation) }
         }
         #expect(census.count == 0)
-        #expect(await told.events(after: queue) == (moment == .keptResult ? [] : ["handler: freed", "observer: freed"]))
+        #expect(
+            await told.events(after: queue) == (moment == .keptResult ? [] : ["handler: freed", "observer: freed"]))
     }
 
     @Test func `canceling in deinit does not call the completion block of an operation that was not started`() {

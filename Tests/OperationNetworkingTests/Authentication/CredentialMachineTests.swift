@@ -28,7 +28,9 @@ struct CredentialMachineTests {
             ("signed out of", { $0.signOut() }),
             ("given up", { $0.giveUp() }), ("noted", { $0.recordRejection($0.machine.version) }),
         ]
-        let failed = ["fail failed", "fail failed", "fail failed", "refuse", "dropped", "", "dropped; ", "", "", "", ""]
+        let failed = [
+            "fail failed", "fail failed", "fail failed", "refuse", "dropped", "", "dropped; ", "", "", "", "",
+        ]
         let wanted: [String: [String]] = [
             "absent": [
                 "wait 1, refresh 1 of nothing", "wait 1", "wait 1", "refuse", "dropped", "", "dropped; ", "", "", "",

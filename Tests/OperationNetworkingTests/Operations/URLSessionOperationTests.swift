@@ -79,7 +79,8 @@ struct URLSessionOperationTests {
     }
 
     #if canImport(FoundationNetworking)
-        @Test func `a POST without a body is sent once, although another request left a connection open`() async throws {
+        @Test func `a POST without a body is sent once, although another request left a connection open`() async throws
+        {
             let bench = try OperationBench { _ in .text("Hello") }
             bench.server.route("POST", "/act") { _ in .hangUp }
             _ = try await text(bench.server.url("/")).run()

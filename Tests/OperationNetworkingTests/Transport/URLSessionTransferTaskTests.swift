@@ -111,7 +111,9 @@ struct URLSessionTransferTaskTests {
         #else
             let numbers = [URLError.Code.unknown]
         #endif
-        let early: [NetworkError.Code] = [.cannotConnect, .notConnected, .secureConnectionFailed, .untrustedCertificate]
+        let early: [NetworkError.Code] = [
+            .cannotConnect, .notConnected, .secureConnectionFailed, .untrustedCertificate,
+        ]
         for number in numbers {
             let failure = URLError(number, userInfo: [NSLocalizedDescriptionKey: text])
             let error = URLSessionFailure(failure, phase: .awaitingResponse).error
