@@ -54,8 +54,7 @@ struct RefreshOfflineTests {
                 $0.beforeSending = .send
                 $0.longestWait = .seconds(60)
             }
-            operation.start()
-            await offline.waits(operation)
+            await offline.startsToWait(operation)
             #expect(bench.asked.count == 1)
             #expect(operation.suspend())
             offline.clock.advance(by: .seconds(3_600))

@@ -54,6 +54,21 @@ struct OfflineBench: Sendable {
         await until { offlineWaiting.waitingCount == 1 && operation.waitReason?.kind == .network }
     }
 
+    /// Starts the operation, and waits until it waits for the network.
+    func startsToWait(_ operation: some AnyNetworkOperation) async {
+        operation.start()
+        await waits(operation)
+    }
+
+    /// Makes the network disappear with each request, or only with the first one if there is a later response.
+    func losesNetwork(_ method: String = "GET", then later: String? = nil) {
+        bench.server.route(method, "/") { [network] request in
+            if request.number > 0, let later { return .text(later) }
+            network.write(.unsatisfied)
+            return .reset
+        }
+    }
+
     /// The network returns, and the first operation resumes.
     func comeBack() {
         network.write(.satisfied)

@@ -22,12 +22,8 @@ struct OfflineHandlerTests {
 
     @Test
     func `the handler is called once per outage, before the result, and not while there is a network`() async throws {
-        let bench = try OfflineBench(), lines = EventRecorder<String>(), network = bench.network
-        bench.bench.server.route("GET", "/") { request in
-            if request.number > 0 { return .text("here again") }
-            network.write(.unsatisfied)
-            return .reset
-        }
+        let bench = try OfflineBench(), lines = EventRecorder<String>()
+        bench.losesNetwork(then: "here again")
         let operation = listening(bench, lines)
         operation.start()
         for round in 0..<2 {
@@ -51,8 +47,7 @@ struct OfflineHandlerTests {
     @Test func `the handler is not called again if the operation is suspended during the wait`() async throws {
         let bench = try OfflineBench(), lines = EventRecorder<String>()
         let operation = listening(bench, lines) { $0.longestWait = .seconds(60) }
-        operation.start()
-        await bench.waits(operation)
+        await bench.startsToWait(operation)
         await until { lines.count == 1 }
         #expect(operation.suspend())
         bench.clock.advance(by: .seconds(3_600))
@@ -71,11 +66,9 @@ struct OfflineHandlerTests {
             let operation = listening(bench, lines), other = bench.operation()
             other.delegate = delegate
             bench.bench.callbacks.suspend()
-            operation.start()
-            await bench.waits(operation)
+            await bench.startsToWait(operation)
             operation.cancel()
-            other.start()
-            await bench.waits(other)
+            await bench.startsToWait(other)
             bench.bench.callbacks.resume()
             await until { delegate.count.value == 1 }
             await bench.bench.settled()
@@ -97,8 +90,7 @@ struct OfflineHandlerTests {
         base.offlineHandler = { lines.record("waits") }
         let operation: EndpointOperation<NoContent> = base.get("")
         #expect(operation.offline?.mostWaits == 7)
-        operation.start()
-        await bench.waits(operation)
+        await bench.startsToWait(operation)
         await until { lines.count == 1 }
         #expect(lines.events == ["waits"])
         operation.cancel()

@@ -16,11 +16,7 @@ struct OfflineLimitTests {
     }
 
     @Test func `an operation waits no longer than longestWait in total`() async throws {
-        let network = bench.network
-        bench.bench.server.route("GET", "/") { _ in
-            network.write(.unsatisfied)
-            return .reset
-        }
+        bench.losesNetwork()
         let operation = bench.operation { $0.longestWait = .seconds(60) }
         operation.start()
         bench.clock.advance(by: .seconds(40))
@@ -49,11 +45,7 @@ struct OfflineLimitTests {
     }
 
     @Test func `an operation waits no more often than mostWaits`() async throws {
-        let network = bench.network
-        bench.bench.server.route("GET", "/") { _ in
-            network.write(.unsatisfied)
-            return .reset
-        }
+        bench.losesNetwork()
         let operation = bench.operation { $0.mostWaits = 3 }
         operation.start()
         for _ in 0..<3 {
@@ -126,8 +118,7 @@ struct OfflineLimitTests {
             log.watch(operation)
             operation.delegate = log
             if afterFailure { await bench.bench.server.stopped() }
-            operation.start()
-            await bench.waits(operation)
+            await bench.startsToWait(operation)
             operation.cancel()
             #expect(operation.outcome?.cancellationCause == .requested)
             #expect(bench.offlineWaiting.waitingCount == 0 && bench.clock.pendingCount == 0)
@@ -154,22 +145,16 @@ struct OfflineLimitTests {
     func `the time for which an operation is suspended does not count as waiting`(
         afterFailure: Bool, beforeSending: OfflinePolicy.BeforeSending
     ) async throws {
-        let network = bench.network
         if afterFailure {
-            network.write(.satisfied)
-            bench.bench.server.route("/") { request in
-                if request.number > 0 { return .text("again") }
-                network.write(.unsatisfied)
-                return .reset
-            }
+            bench.network.write(.satisfied)
+            bench.losesNetwork(then: "again")
         }
         let operation = bench.operation {
             $0.beforeSending = beforeSending
             $0.longestWait = .seconds(60)
             $0.mostWaits = 2
         }
-        operation.start()
-        await bench.waits(operation)
+        await bench.startsToWait(operation)
         #expect(operation.suspend())
         bench.clock.advance(by: .seconds(3_600))
         #expect(bench.offlineWaiting.waitingCount == 0 && operation.outcome == nil)
@@ -182,8 +167,7 @@ struct OfflineLimitTests {
 
     @Test func `a policy that is set after the start has no effect`() async throws {
         let operation = bench.operation()
-        operation.start()
-        await bench.waits(operation)
+        await bench.startsToWait(operation)
         operation.offline = nil
         #expect(operation.offline != nil)
         operation.cancel()

@@ -40,8 +40,7 @@ struct OfflineTests {
     @Test func `the hooks run again when the network is back`() async throws {
         let operation = Stamped(bench)
         operation.offline = bench.policy()
-        operation.start()
-        await bench.waits(operation)
+        await bench.startsToWait(operation)
         bench.comeBack()
         _ = try await operation.value
         #expect(bench.bench.server.requests.map { $0["X-Number"] } == ["2"])
@@ -53,8 +52,7 @@ struct OfflineTests {
         let operation = bench.operation("POST", body: .data(Data("x".utf8)), at: url) { $0.beforeSending = .send }
         bench.network.write(.unsatisfied)
         await bench.bench.server.stopped()
-        operation.start()
-        await bench.waits(operation)
+        await bench.startsToWait(operation)
         let options = with(LoopbackServer.Options()) { $0.addresses = [.ipv4(port: port)] }
         let server = try LoopbackServer(options)
         server.route("POST", "/") { _ in .text("here again") }
@@ -85,13 +83,8 @@ struct OfflineTests {
     @Test func `a request that may have been processed is sent again only with an idempotency key`() async throws {
         for hasKey in [false, true] {
             let bench = try OfflineBench()
-            let network = bench.network
-            bench.bench.server.route("POST", "/") { request in
-                if request.number > 0 { return .text("twice") }
-                network.write(.unsatisfied)
-                return .reset
-            }
-            network.write(.satisfied)
+            bench.losesNetwork("POST", then: "twice")
+            bench.network.write(.satisfied)
             let operation = bench.operation("POST", body: .data(Data("x".utf8)))
             if hasKey { operation.idempotencyKey = .random() }
             operation.start()
@@ -127,12 +120,8 @@ struct OfflineTests {
     }
 
     @Test func `after a one-shot body was sent, the operation does not wait, and the error says why`() async throws {
-        let network = bench.network
-        bench.bench.server.route("PUT", "/") { _ in
-            network.write(.unsatisfied)
-            return .reset
-        }
-        network.write(.satisfied)
+        bench.losesNetwork("PUT")
+        bench.network.write(.satisfied)
         let body = RequestBody.stream(length: 4, canBeSentAgain: false) { PieceProducer(Array("once".utf8), size: 4) }
         let error = await failure(of: bench.operation("PUT", body: body))
         #expect(error?.code == .bodyNotRepeatable && (error?.cause as? NetworkError)?.code == .connectionLost)

@@ -140,8 +140,7 @@ struct MainActorCallbackTests {
     @Test func `an operation that waits for the network calls its closure on the main actor`() async throws {
         let bench = try OfflineBench(), screen = Screen()
         let operation = screen.follow(bench.operation())
-        operation.start()
-        await bench.waits(operation)
+        await bench.startsToWait(operation)
         await settled()
         #expect(screen.lines == ["offline"])
         bench.comeBack()
@@ -207,8 +206,7 @@ struct MainActorCallbackTests {
             base.onMainActor(offline: { _ in screen.lines.append("offline") })
         }
         let operation = bench.operation().using(base).using(base)
-        operation.start()
-        await bench.waits(operation)
+        await bench.startsToWait(operation)
         await settled()
         #expect(screen.lines == ["offline"])
         bench.comeBack()
