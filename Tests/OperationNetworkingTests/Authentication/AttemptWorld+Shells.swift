@@ -166,9 +166,7 @@ extension AttemptWorld {
     }
 
     mutating func settle(_ index: Int, isReleased: Bool) {
-        guard actors[index].ticket != nil else {
-            return faults.append("\(index) does not wait")
-        }
+        guard actors[index].ticket != nil else { return faults.append("\(index) does not wait") }
         actors[index].ticket = nil
         switch actors[index].question {
         case .clear(let round): move(index) { isReleased ? $0.released(round) : $0.refused(round) }

@@ -9,9 +9,9 @@ import Testing
 /// Tests rejected and refreshed credentials against a real server.
 @Suite("Authentication", .timeLimit(.minutes(1)))
 struct AuthenticationTests {
-    private func results(_ operations: [NetworkDataOperation<String>]) async -> [OperationOutcome<
-        String, NetworkError
-    >?] {
+    private typealias Outcome = OperationOutcome<String, NetworkError>
+
+    private func results(_ operations: [NetworkDataOperation<String>]) async -> [Outcome?] {
         for operation in operations { await operation.ended() }
         return operations.map(\.outcome)
     }
@@ -136,11 +136,7 @@ struct AuthenticationTests {
         let benches = [try TokenBench(), try TokenBench()], gates = [Gate(), Gate()]
         let authenticators = zip(benches, gates).map { bench, gate in
             bench.authenticator(
-                "old", change: { $0.origins = [bench.server.url("/any")] },
-                refresh: {
-                    await gate.passage()
-                    return "new"
-                })
+                "old", change: { $0.origins = [bench.server.url("/any")] }, refresh: gate.opening("new"))
         }
         // Each operation has both authenticators, and gets the credential for its origin.
         let operations = benches.map { bench in

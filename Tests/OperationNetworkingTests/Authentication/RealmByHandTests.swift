@@ -40,10 +40,7 @@ struct RealmByHandTests {
     @Test
     func `realms and lists that are set after the start have no effect, so no operation waits forever`() async throws {
         let bench = try TokenBench(), open = Gate()
-        let authenticator = bench.authenticator(refresh: {
-            await open.passage()
-            return "new"
-        })
+        let authenticator = bench.authenticator(refresh: open.opening("new"))
         let operation = bench.operation(authenticator)
         operation.start()
         await until { authenticator.postponedCount == 1 }

@@ -75,7 +75,7 @@ struct GroupInheritanceTests {
     @Test func `without a retry policy in a group, no request is repeated`() async throws {
         let child = child("/a")
         let outer = GroupOperation { group in try await group.run(GroupOperation.all([child])) }
-        await outer.ended(by: { outer.start() })
+        await outer.startAndEnd()
         #expect(child.outcome?.error?.status == 503 && child.retry == nil && attempts("/a") == 1)
     }
 
@@ -96,7 +96,7 @@ struct GroupInheritanceTests {
                 seen.value.append(child?.retry?.policy.maximumAttempts)
             }
         }
-        await outer.ended(by: { outer.start() })
+        await outer.startAndEnd()
         #expect(own.retry?.policy.maximumAttempts == 7 && inherited.retry?.policy.maximumAttempts == 5)
         #expect(none.retry == nil && base.retry?.policy.maximumAttempts == 4)
         #expect(attempts("/none") == 1 && attempts("/own") == 2 && attempts("/inherited") == 2)
@@ -120,7 +120,7 @@ struct GroupInheritanceTests {
         inner.retry = nil
         let outer = GroupOperation { group in try await group.run(inner) }
         outer.retry = retries.retry()
-        await outer.ended(by: { outer.start() })
+        await outer.startAndEnd()
         #expect(attempts("/a") == 1 && child.outcome?.error?.status == 503)
     }
 
@@ -192,13 +192,5 @@ extension GroupScope {
     ) async -> OperationOutcome<Value, NetworkError>? {
         _ = try? await run(child)
         return child.outcome
-    }
-}
-
-extension ManagedOperation {
-    /// Calls the closure, and waits until the operation has ended.
-    func ended(by begin: () -> Void) async {
-        begin()
-        await ended()
     }
 }

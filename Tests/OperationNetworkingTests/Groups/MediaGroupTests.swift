@@ -91,7 +91,7 @@ struct MediaGroupTests {
     @Test func `if one request fails, the group fails, and the error names the request`() async throws {
         server.route("/albums/5/songs") { _ in .status(404) }
         let group = media.everything(of: "ada")
-        await group.ended { group.start() }
+        await group.startAndEnd()
         guard case .failed(let failure) = group.outcome?.error?.root?.failure
         else { return unmet("\(String(describing: group.outcome))") }
         let error = failure as? NetworkError

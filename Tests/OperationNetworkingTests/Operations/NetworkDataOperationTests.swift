@@ -251,9 +251,7 @@ struct NetworkDataOperationTests {
             }
         }
         operations[2].cancel()
-        for operation in operations {
-            await operation.startAndEnd()
-        }
+        for operation in operations { await operation.startAndEnd() }
         await bench.settled()
         #expect(lines.events == ["/no unacceptableStatus 404"])
     }

@@ -105,8 +105,7 @@ struct TemporaryDownloadTests {
         bench.server.route("/gone") { _ in .text("gone", status: 410) }
         let nothing = DownloadTo(folder.url, bench, "/nothing") { file, _ in try Data(contentsOf: file).count }
         #expect(try await nothing.run() == 0)
-        var head = try NetworkRequest("HEAD", url: bench.server.url("/gone"))
-        head = try NetworkRequest("HEAD", url: head.url)
+        let head = try NetworkRequest("HEAD", url: bench.server.url("/gone"))
         let headed = NetworkDownloadOperation(request: head, urlSession: bench.session) { file, response in
             (try Data(contentsOf: file).count, response.statusCode)
         }

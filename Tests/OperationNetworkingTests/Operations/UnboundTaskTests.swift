@@ -192,9 +192,7 @@ struct UnboundTaskTests {
                 return Wrapped(tasks[1])
             },
         ]
-        for hook in hooks {
-            #expect(await failure(of: bench.watched(making(bench, hook)))?.code == .unboundTask)
-        }
+        for hook in hooks { #expect(await failure(of: bench.watched(making(bench, hook)))?.code == .unboundTask) }
     }
 
     @Test func `other requests of a hook do not prevent the adoption of a wrapped task`() async throws {

@@ -56,9 +56,7 @@
             }
             let limit = TransferTimeouts(firstByte: .seconds(50))
             let recorders = (0..<count).map { _ in TransferRecorder() }
-            for recorder in recorders {
-                try session.begin(server.url("/late"), options: options(limit), recorder)
-            }
+            for recorder in recorders { try session.begin(server.url("/late"), options: options(limit), recorder) }
             _ = await server.heads(atLeast: count)
             let (isKept, continues) = (Gate(), Gate())
             let keeper = TransferRecorder(onHead: { _, _ in
