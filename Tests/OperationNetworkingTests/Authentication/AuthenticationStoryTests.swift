@@ -69,10 +69,7 @@ struct AuthenticationStoryTests {
         let bench = try TokenBench()
         bench.server.route("PUT", "/") { _ in .status(401) }
         let body = RequestBody.stream(InputStream(data: Data("once".utf8)))
-        let operation = bench.bench.watched(
-            NetworkUploadOperation(
-                url: bench.server.url("/"), method: "PUT", body: body, urlSession: bench.bench.session
-            ) { data, _ in data.count })
+        let operation = bench.bench.upload(method: "PUT", body: body)
         let authenticator = bench.authenticator()
         operation.authenticate(by: authenticator)
         let error = await failure(of: operation)
@@ -87,12 +84,7 @@ struct AuthenticationStoryTests {
     @Test func `the idempotency key stays the same when a rejected request is sent again`() async throws {
         let bench = try TokenBench()
         bench.server.route("POST", "/") { $0["Authorization"] == "Bearer new" ? .text("Hello") : .status(401) }
-        let operation = bench.bench.watched(
-            NetworkUploadOperation(
-                url: bench.server.url("/"), body: .data(Data("x".utf8)), urlSession: bench.bench.session
-            ) {
-                data, _ in String(decoding: data, as: UTF8.self)
-            })
+        let operation = bench.bench.upload(body: .data(Data("x".utf8)))
         operation.idempotencyKey = .random()
         operation.authenticate(by: bench.authenticator())
         #expect(try await operation.run() == "Hello")

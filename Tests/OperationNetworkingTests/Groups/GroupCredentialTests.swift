@@ -51,11 +51,7 @@ struct GroupCredentialTests {
         tokens.server.route("POST", "/token") { .text($0["Authorization"] == nil ? "new" : "with a token") }
         let itself = Shared<Authenticator<String>?>(nil)
         let authenticator = tokens.authenticator(refresh: {
-            let fetch = bench.watched(
-                NetworkUploadOperation(
-                    url: bench.server.url("/token"), body: .none, urlSession: bench.session
-                ) { data, _ in String(decoding: data, as: UTF8.self) })
-            let group = GroupOperation.all([fetch])
+            let group = GroupOperation.all([bench.upload("/token", body: .none)])
             if let authenticator = itself.value { group.authenticate(by: authenticator) }
             return try await group.run()[0]
         })

@@ -43,13 +43,9 @@ struct NetworkMeterTests {
         #expect(shown.sum("operationkit_queue_operations", label) == 1)
         gate.open()
         #expect(try await observed(bench.text()).run() == "Hello")
-        let flaky = observed(
-            NetworkUploadOperation(
-                url: bench.server.url("/flaky"), method: "PUT", body: .data(Data("twelve bytes".utf8)),
-                urlSession: bench.session
-            ) { data, _ in data.count })
+        let flaky = observed(bench.upload("/flaky", method: "PUT", body: .data(Data("twelve bytes".utf8))))
         flaky.retry = Retry(backoff: .constant(.zero), throttledBackoff: .constant(.zero))
-        #expect(try await flaky.run() == 4)
+        #expect(try await flaky.run().utf8.count == 4)
         #expect(await failure(of: observed(bench.text("/nowhere")))?.status == 404)
         let notBegun = observed(bench.text())
         notBegun.cancel()

@@ -189,12 +189,9 @@ struct LogEntryTests {
         bench.server.route("POST", "/") { _ in .text("done") }
         let form = RequestBody.data(Data("user=anna&password=S3CRET".utf8)).withContentType(
             "application/x-www-form-urlencoded")
-        let operation = NetworkUploadOperation(
-            url: bench.server.url("/"), method: "POST", body: form, urlSession: bench.session
-        ) { data, _ in data.count }
-        operation.callbackQueue = bench.callbacks
+        let operation = bench.upload(body: form)
         operation.addNetworkObserver(NetworkLog(level: .bodies) { lines.record($0) })
-        #expect(try await operation.run() == 4)
+        #expect(try await operation.run() == "done")
         #expect(lines.events.first?.hasSuffix("\n  user=anna&password=***") == true, "\(lines.events)")
     }
 }

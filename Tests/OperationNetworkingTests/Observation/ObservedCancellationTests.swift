@@ -17,11 +17,7 @@ struct ObservedCancellationTests {
     private func operation(_ tokens: TokenBench, _ log: EventLog) -> NetworkUploadOperation<String> {
         tokens.server.route("PUT", "/") { _ in .redirect(to: "/there", status: 307) }
         tokens.server.route("PUT", "/there") { $0.number < 2 ? .status(503) : .text("Hello") }
-        let operation = tokens.bench.watched(
-            NetworkUploadOperation(
-                url: tokens.server.url("/"), method: "PUT", body: .data(Data("body".utf8)),
-                urlSession: tokens.bench.session
-            ) { data, _ in String(decoding: data, as: UTF8.self) })
+        let operation = tokens.bench.upload(method: "PUT", body: .data(Data("body".utf8)))
         operation.authenticate(by: tokens.authenticator(nil))
         operation.retry = Retry(backoff: .constant(.zero), throttledBackoff: .constant(.zero))
         operation.addNetworkObserver(log)

@@ -223,16 +223,11 @@ struct NetworkDownloadOperationTests {
         bench.server.route("POST", "/") { .text("\($0.bodyCount)") }
         bench.server.route("PUT", "/") { .text("\($0.bodyCount)") }
         let bytes = Data(repeating: 7, count: 2 << 20)
-        let fromData = NetworkUploadOperation(url: bench.server.url("/"), body: .data(bytes), urlSession: bench.session)
-        {
-            data, _ in String(decoding: data, as: UTF8.self)
-        }
+        let fromData = bench.upload(body: .data(bytes))
         #expect(try await fromData.run() == "\(bytes.count)")
         #expect(fromData.uploadProgress == TransferProgress(completedBytes: 2 << 20, totalBytes: 2 << 20))
         let file = try TemporaryFile(bytes)
-        let fromFile = NetworkUploadOperation(
-            url: bench.server.url("/"), method: "PUT", body: .file(try FileRegion(file.url)), urlSession: bench.session
-        ) { data, _ in String(decoding: data, as: UTF8.self) }
+        let fromFile = bench.upload(method: "PUT", body: .file(try FileRegion(file.url)))
         #expect(try await fromFile.run() == "\(bytes.count)")
         #expect(bench.server.requests.map(\.method) == ["POST", "PUT"])
     }

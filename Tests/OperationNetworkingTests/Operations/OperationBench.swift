@@ -48,6 +48,16 @@ struct OperationBench: Sendable {
             })
     }
 
+    /// Creates an operation that sends a body and returns the body of the response as text.
+    func upload(
+        _ target: String = "/", method: String = "POST", body: RequestBody
+    ) -> NetworkUploadOperation<String> {
+        watched(
+            NetworkUploadOperation(url: server.url(target), method: method, body: body, urlSession: session) {
+                data, _ in String(decoding: data, as: UTF8.self)
+            })
+    }
+
     /// Sets the callback queue, and tracks the operation and its attempts, which must be released at the end.
     func watched<Result, Value: Sendable, Kind: NetworkOperation<Result, Value>>(_ operation: Kind) -> Kind {
         operation.callbackQueue = callbacks

@@ -71,10 +71,7 @@ extension OperationCancellationTests {
             bench.server.routeEarly("POST", "/") { _ in LoopbackAnswer(.awaitBody(atLeast: 1), .stallForever) }
             let folder = try TemporaryFolder()
             let download = DownloadTo(folder.url, bench, "/") { _, _ in 0 }
-            let upload = NetworkUploadOperation(
-                url: bench.server.url("/"), body: .stream(canBeSentAgain: false) { Endless() },
-                urlSession: bench.session
-            ) { _, _ in 0 }
+            let upload = bench.upload(body: .stream(canBeSentAgain: false) { Endless() })
             download.start()
             upload.start()
             _ = await bench.server.heads(atLeast: 2)

@@ -175,10 +175,7 @@ struct OperationControlTests {
             LoopbackResource(.pattern(count: 5 << 20)).answer(to: request)
         }
         let told = EventRecorder<(String, TransferProgress)>()
-        let operation = bench.watched(
-            NetworkUploadOperation(
-                url: bench.server.url("/"), body: .data(Data(repeating: 1, count: 3 << 20)), urlSession: bench.session
-            ) { data, _ in data.count })
+        let operation = bench.upload(body: .data(Data(repeating: 1, count: 3 << 20)))
         operation.uploadProgressHandler = {
             dispatchPrecondition(condition: .onQueue(bench.callbacks))
             told.record(("up", $0))
@@ -217,11 +214,7 @@ struct OperationControlTests {
         bench.server.route("/*") { answers[Int($0.path.dropFirst()) ?? 0] }
         for answer in answers.indices {
             for body in bodies {
-                let operation = bench.watched(
-                    NetworkUploadOperation(
-                        url: bench.server.url("/\(answer)"), method: body.isNone ? "GET" : "POST", body: body,
-                        urlSession: bench.session
-                    ) { data, _ in data.count })
+                let operation = bench.upload("/\(answer)", method: body.isNone ? "GET" : "POST", body: body)
                 let progress = operation.progress
                 let seen = EventRecorder<(fraction: Double, isComplete: Bool)>()
                 operation.progressPacing = ProgressPacing(smallestStep: 1, interval: .zero)
@@ -362,10 +355,7 @@ struct OperationControlTests {
         let delegate = Sent()
         let lines = EventRecorder<String>()
         do {
-            let operation = bench.watched(
-                NetworkUploadOperation(
-                    url: bench.server.url("/"), body: .data(Data(count: 1 << 20)), urlSession: bench.session
-                ) { data, _ in data.count })
+            let operation = bench.upload(body: .data(Data(count: 1 << 20)))
             let id = ObjectIdentifier(operation)
             operation.delegate = delegate
             operation.onUploadProgress { operation, progress in
@@ -374,9 +364,9 @@ struct OperationControlTests {
             operation.onDownloadProgress { operation, progress in
                 lines.record("down \(operation.response?.statusCode ?? 0) \(progress.completedBytes)")
             }
-            operation.onSuccess { operation, count in lines.record("success \(operation.attemptCount) \(count)") }
+            operation.onSuccess { operation, text in lines.record("success \(operation.attemptCount) \(text)") }
             operation.onCancellation { _, _ in lines.record("wrong") }
-            #expect(try await operation.run() == 5)
+            #expect(try await operation.run() == "Hello")
             await operation.ended()
             await bench.settled()
             #expect(delegate.told.events.last?.0 == id)
@@ -390,7 +380,7 @@ struct OperationControlTests {
             await bench.settled()
             withExtendedLifetime(silent) {}
         }
-        #expect(lines.events == ["up true", "down 200 5", "success 1 5", "requested true"])
+        #expect(lines.events == ["up true", "down 200 5", "success 1 Hello", "requested true"])
         try await bench.checkNothingIsLeft()
     }
 

@@ -32,10 +32,7 @@ struct OriginPauseTests {
     private func operation(
         _ target: String, _ pauses: OriginPauses?, method: String = "GET"
     ) -> NetworkUploadOperation<String> {
-        let operation = bench.watched(
-            NetworkUploadOperation(
-                url: bench.server.url(target), method: method, body: .none, urlSession: bench.session
-            ) { data, _ in String(decoding: data, as: UTF8.self) })
+        let operation = bench.upload(target, method: method, body: .none)
         operation.clock = clock
         operation.retry = setting.retry {
             $0.originPauses = pauses

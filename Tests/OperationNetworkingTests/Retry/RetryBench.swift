@@ -23,13 +23,8 @@ struct RetryBench: Sendable {
     }
 
     /// An operation that sends a body and returns the response as text.
-    func text(
-        _ retry: Retry?, method: String = "GET", body: RequestBody = .none
-    ) -> NetworkUploadOperation<String> {
-        driven(
-            NetworkUploadOperation(url: bench.server.url("/"), method: method, body: body, urlSession: bench.session) {
-                data, _ in String(decoding: data, as: UTF8.self)
-            }, retry)
+    func text(_ retry: Retry?, method: String = "GET", body: RequestBody = .none) -> NetworkUploadOperation<String> {
+        driven(bench.upload(method: method, body: body), retry)
     }
 
     /// Configures retry for the operation.

@@ -24,10 +24,7 @@ struct RetryTests {
         _ bench: OperationBench, _ retry: Retry, method: String = "GET", body: RequestBody = .none,
         pauses: EventRecorder<Duration>? = nil
     ) -> NetworkUploadOperation<String> {
-        let operation = bench.watched(
-            NetworkUploadOperation(url: bench.server.url("/"), method: method, body: body, urlSession: bench.session) {
-                data, _ in String(decoding: data, as: UTF8.self)
-            })
+        let operation = bench.upload(method: method, body: body)
         operation.clock = clock
         operation.retry = retry
         operation.endPauses(clock, pauses)

@@ -81,11 +81,8 @@
             bench.server.route("POST", "/second") { _ in .redirect(to: "/third", status: 303) }
             bench.server.route("GET", "/third") { .text($0["Content-Encoding"] ?? "none") }
             let file = try TemporaryFile(Data(Self.text.utf8))
-            let operation = NetworkUploadOperation(
-                url: bench.server.url("/first"), body: try .file(try FileRegion(file.url)).gzipped(),
-                urlSession: bench.session
-            ) { data, _ in String(decoding: data, as: UTF8.self) }
-            #expect(try await operation.run() == "none")
+            let body = try RequestBody.file(try FileRegion(file.url)).gzipped()
+            #expect(try await bench.upload("/first", body: body).run() == "none")
             for request in bench.server.requests.prefix(2) {
                 #expect(request["Content-Encoding"] == "gzip" && request["Transfer-Encoding"] == "chunked")
                 #expect(Gunzip.text(Data(request.body)) == Self.text)
