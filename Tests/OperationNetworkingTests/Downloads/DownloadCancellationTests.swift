@@ -19,9 +19,7 @@ struct DownloadCancellationTests {
             let bench = try DownloadBench()
             let gate = Gate()
             bench.server.route("GET", "/file") { _ in
-                LoopbackAnswer(
-                    .head(200, ["Content-Length": "900000", "ETag": "\"one\""]),
-                    .send(TestPattern.bytes(count: 300_000)), .stall(until: gate))
+                .pattern(900_000, stallingAfter: 300_000, until: gate).with("ETag", "\"one\"")
             }
             let options = with(DownloadOptions()) { $0.keepsPart = keeps }
             let conclusion = try await bench.download(to: .file(bench.url("new/file")), options: options) {

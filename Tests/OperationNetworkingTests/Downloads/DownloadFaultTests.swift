@@ -89,11 +89,8 @@ struct DownloadFaultTests {
 
     @Test func `if the destination is taken meanwhile, no received byte is lost`() async throws {
         let gate = Gate()
-        let bytes = TestPattern.bytes(count: DownloadBench.size)
         bench.server.route("GET", "/file") { _ in
-            LoopbackAnswer(
-                .head(200, ["Content-Length": "\(bytes.count)", "ETag": "\"one\""]), .send(Array(bytes[..<1000])),
-                .stall(until: gate), .send(Array(bytes[1000...])))
+            .pattern(DownloadBench.size, stallingAfter: 1_000, until: gate).with("ETag", "\"one\"")
         }
         let begun = Gate()
         let download = try bench.start(to: .file(bench.url("file"))) { _ in begun.open() }

@@ -344,11 +344,7 @@
             server.route("/a") { _ in .gzip(Array("plain".utf8)).with("Cache-Control", "max-age=60") }
             let session = session()
             let options = with(TransferOptions()) { $0.decodesContent = false }
-            let probe = TransferRecorder()
-            session.makeTask(
-                with: try NetworkRequest(url: server.url("/a"), options: options), receiver: probe
-            ).resume()
-            #expect(await probe.ended().body.starts(with: [0x1F, 0x8B]))
+            #expect(try await session.run(server.url("/a"), options: options).body.starts(with: [0x1F, 0x8B]))
             #expect(try await session.run(server.url("/a")).text == "plain")
             #expect(count() == 2)
             #expect(try await session.run(server.url("/a")).text == "plain")

@@ -96,9 +96,7 @@
             let session = session()
             #expect(try await session.run(server.url()).error?.code == .headerTooLarge)
             let options = with(TransferOptions()) { $0.maximumHeaderSize = 80_000 }
-            let probe = TransferRecorder()
-            session.makeTask(with: try NetworkRequest(url: server.url(), options: options), receiver: probe).resume()
-            let seen = await probe.ended()
+            let seen = try await session.run(server.url(), options: options)
             #expect(seen.text == "x" && seen.isOrderly)
         }
 

@@ -34,10 +34,7 @@ struct NetworkObserverTests {
     @Test func `the headers of a download are reported on arrival, before the file is complete`() async throws {
         let bench = try OperationBench(), log = EventLog(), rest = Gate()
         bench.server.route("GET", "/") { _ in
-            LoopbackAnswer(
-                .head(200, ["Content-Length": "200000", "ETag": "\"a\""]),
-                .send(TestPattern.bytes(count: 100_000)), .stall(until: rest),
-                .send(TestPattern.bytes(from: 100_000, count: 100_000)))
+            .pattern(200_000, stallingAfter: 100_000, until: rest).with("ETag", "\"a\"")
         }
         let operation = bench.watched(
             NetworkDownloadOperation(url: bench.server.url("/"), urlSession: bench.session) { file, _ in

@@ -13,12 +13,7 @@ struct GroupTransferTests {
     @Test func `the progress of a group contains the bytes of its downloads, by their weight`() async throws {
         let bench = try OperationBench()
         let gates = [Gate(), Gate()]
-        bench.server.route("GET", "/") { request in
-            LoopbackAnswer(
-                .head(200, ["Content-Length": "4000000"]),
-                .send(TestPattern.bytes(count: 1_000_000)), .stall(until: gates[request.number]),
-                .send(TestPattern.bytes(from: 1_000_000, count: 3_000_000)))
-        }
+        bench.server.route("GET", "/") { .pattern(4_000_000, stallingAfter: 1_000_000, until: gates[$0.number]) }
         let downloads = (0..<2).map { _ in
             bench.watched(
                 NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in data.count })

@@ -115,11 +115,7 @@ struct MainActorCallbackTests {
 
     @Test func `a closure that is added while the body arrives gets the remaining progress`() async throws {
         let bench = try OperationBench(), screen = Screen(), rest = Gate(), first = Gate()
-        bench.server.route("GET", "/") { _ in
-            LoopbackAnswer(
-                .head(200, ["Content-Length": "300000"]), .send(Array(repeating: 1, count: 200_000)),
-                .stall(until: rest), .send(Array(repeating: 1, count: 100_000)))
-        }
+        bench.server.route("GET", "/") { _ in .pattern(300_000, stallingAfter: 200_000, until: rest) }
         let operation = bench.text()
         // The number of reports varies, but the first one is always made.
         operation.downloadProgressHandler = { _ in first.open() }
@@ -175,9 +171,7 @@ struct MainActorCallbackTests {
     @Test
     func `a late delegate is notified once, and a delegate that cancels gets only the cancellation`() async throws {
         let bench = try OperationBench { _ in .text("Hello") }, delegate = Delegate()
-        bench.server.route("GET", "/part") { _ in
-            LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("Hello"), .stallForever)
-        }
+        bench.server.route("GET", "/part") { _ in .stalling(after: "Hello") }
         let operation = bench.text()
         await operation.startAndEnd()
         for _ in 0..<2 { operation.mainActorDelegate = delegate }
@@ -215,9 +209,7 @@ struct MainActorCallbackTests {
 
     @Test func `if a handler cancels the operation, the delegate does not get that progress report`() async throws {
         let bench = try OperationBench(), listener = HandlerLog()
-        bench.server.route("GET", "/") { _ in
-            LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("Hello"), .stallForever)
-        }
+        bench.server.route("GET", "/") { _ in .stalling(after: "Hello") }
         let operation = bench.text()
         operation.delegate = listener
         operation.onDownloadProgress { operation, _ in operation.cancel() }

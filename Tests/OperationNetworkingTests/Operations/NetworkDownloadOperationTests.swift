@@ -178,11 +178,7 @@ struct NetworkDownloadOperationTests {
 
     @Test func `a download with a request body reports both, and its progress is that of the file`() async throws {
         let (gate, half) = (Gate(), Gate())
-        bench.server.route("POST", "/") { _ in
-            LoopbackAnswer(
-                .head(200, ["Content-Length": "600000"]), .send(TestPattern.bytes(count: 300_000)),
-                .stall(until: gate), .send(TestPattern.bytes(from: 300_000, count: 300_000)))
-        }
+        bench.server.route("POST", "/") { _ in .pattern(600_000, stallingAfter: 300_000, until: gate) }
         let request = try NetworkRequest(
             "POST", url: bench.server.url("/"), body: .data(Data(repeating: 7, count: 200_000)))
         let operation = bench.watched(

@@ -19,6 +19,20 @@ extension LoopbackServer {
     }
 }
 
+extension LoopbackAnswer {
+    /// A response that stops within its body.
+    static func stalling(after text: String, of length: Int = 10) -> LoopbackAnswer {
+        LoopbackAnswer(.head(200, ["Content-Length": "\(length)"]), .send(text), .stallForever)
+    }
+
+    /// A response with the test pattern, which stops after `count` bytes until the gate is open.
+    static func pattern(_ length: Int, stallingAfter count: Int, until gate: Gate) -> LoopbackAnswer {
+        LoopbackAnswer(
+            .head(200, ["Content-Length": "\(length)"]), .send(TestPattern.bytes(count: count)), .stall(until: gate),
+            .send(TestPattern.bytes(from: count, count: length - count)))
+    }
+}
+
 /// A server, a session and a callback queue for tests of network operations.
 struct OperationBench: Sendable {
     let server: LoopbackServer

@@ -65,9 +65,7 @@ extension OperationCancellationTests {
     @Test func `closing the session or canceling the task ends downloads and uploads`() async throws {
         for closes in [true, false] {
             let bench = try OperationBench()
-            bench.server.route("GET", "/") { _ in
-                LoopbackAnswer(.head(200, ["Content-Length": "300000"]), .send("some"), .stallForever)
-            }
+            bench.server.route("GET", "/") { _ in .stalling(after: "some", of: 300000) }
             bench.server.routeEarly("POST", "/") { _ in LoopbackAnswer(.awaitBody(atLeast: 1), .stallForever) }
             let folder = try TemporaryFolder()
             let download = DownloadTo(folder.url, bench, "/") { _, _ in 0 }

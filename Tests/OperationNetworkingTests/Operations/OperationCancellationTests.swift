@@ -86,9 +86,7 @@ struct OperationCancellationTests {
         for target in ["/silence", "/half"] {
             let bench = try OperationBench()
             bench.server.route("GET", "/silence") { _ in .silence }
-            bench.server.route("GET", "/half") { _ in
-                LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("01234"), .stallForever)
-            }
+            bench.server.route("GET", "/half") { _ in .stalling(after: "01234") }
             let log = HandlerLog()
             let half = Gate()
             do {

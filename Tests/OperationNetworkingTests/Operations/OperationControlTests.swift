@@ -21,12 +21,7 @@ struct OperationControlTests {
 
     @Test func `suspended within a body, an operation resumes where it stopped, with each byte once`() async throws {
         let gate = Gate()
-        bench.server.route("GET", "/") { _ in
-            LoopbackAnswer(
-                .head(200, ["Content-Length": "4000000"]),
-                .send(TestPattern.bytes(count: 1_000_000)), .stall(until: gate),
-                .send(TestPattern.bytes(from: 1_000_000, count: 3_000_000)))
-        }
+        bench.server.route("GET", "/") { _ in .pattern(4_000_000, stallingAfter: 1_000_000, until: gate) }
         let operation = bench.watched(
             NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in data })
         let first = Gate()
@@ -288,11 +283,7 @@ struct OperationControlTests {
     @Test
     func `if no time passes, a minimum interval allows only the first and the last progress report`() async throws {
         let (gate, first) = (Gate(), Gate())
-        bench.server.route("GET", "/") { _ in
-            LoopbackAnswer(
-                .head(200, ["Content-Length": "600000"]), .send(TestPattern.bytes(count: 100_000)),
-                .stall(until: gate), .send(TestPattern.bytes(from: 100_000, count: 500_000)))
-        }
+        bench.server.route("GET", "/") { _ in .pattern(600_000, stallingAfter: 100_000, until: gate) }
         let operation = bench.text()
         operation.clock = ManualClock()
         operation.progressPacing = ProgressPacing(smallestStep: 1, interval: .seconds(1))

@@ -152,9 +152,7 @@ struct URLSessionTransferTests {
     }
 
     @Test func `lines and bytes arrive as a sequence, and releasing the stream ends the transfer`() async throws {
-        bench.server.route("GET", "/open") { _ in
-            LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("01234"), .stallForever)
-        }
+        bench.server.route("GET", "/open") { _ in .stalling(after: "01234") }
         do { _ = try await session.stream(NetworkRequest(url: bench.server.url("/open"))) }
         await bench.server.counts { $0.openConnections == 0 }
         bench.server.route("GET", "/lines") { _ in .chunks(["one\r", "\ntwo\nthr", "ee"]) }

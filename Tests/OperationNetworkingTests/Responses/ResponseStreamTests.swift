@@ -65,9 +65,7 @@ struct ResponseStreamTests {
     }
 
     @Test func `releasing a stream, or canceling its task, cancels the transfer`() async throws {
-        bench.server.route("GET", "/") { _ in
-            LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("01234"), .stallForever)
-        }
+        bench.server.route("GET", "/") { _ in .stalling(after: "01234") }
         do { _ = try await bench.session.stream(NetworkRequest(url: bench.server.url("/"))) }
         await bench.server.counts { $0.connections == 1 && $0.openConnections == 0 }
         let began = Gate()

@@ -239,9 +239,7 @@
         {
             let bench = try Bench(kind)
             defer { bench.closeSession() }
-            bench.server.route("GET", "/") { _ in
-                LoopbackAnswer(.head(200, ["Content-Length": "10"]), .send("01234"), .stallForever)
-            }
+            bench.server.route("GET", "/") { _ in .stalling(after: "01234") }
             let stream = try await bench.session.stream(NetworkRequest(url: bench.server.url("/")))
             let socket = try #require(Self.socket(connectedTo: Int(bench.server.port)))
             #expect(Self.option(SOL_SOCKET, SO_KEEPALIVE, of: socket) == 1)
