@@ -40,7 +40,7 @@ public final class ManualWorkers: Sendable {
     ///     limit.
     public func makeQueue(_ name: String = "manual", width: Int? = nil) -> QueueManager {
         // Slots are released early, so that tests cover the consequences.
-        QueueManager(engine: QueueEngine(name: name, width: width, source: source, leastSlots: 2))
+        QueueManager(engine: QueueEngine(name: name, width: width.map { max($0, 1) }, source: source, leastSlots: 2))
     }
 
     /// The number of simulated threads that currently exist.

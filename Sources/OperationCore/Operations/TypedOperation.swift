@@ -262,9 +262,9 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     ) {
         let (ending, box, queue) = storage.withLock { ($0.machine.ending, $0.box, $0.callbackQueue) }
         switch ending {
-        case .success: deliver(success: success, box, on: queue)
-        case .failure: deliver(failure: failure, box, on: queue)
-        case .cancelled: deliver(cancellation: cancellation, on: queue)
+        case .success: deliver(success: success, box, on: queue, isLate: true)
+        case .failure: deliver(failure: failure, box, on: queue, isLate: true)
+        case .cancelled: deliver(cancellation: cancellation, on: queue, isLate: true)
         case nil: break
         }
     }
@@ -278,11 +278,12 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     // Each function enqueues a handler on a queue. The operation, and with it the value in the box, stays alive until
     // the handler was called. The exception is a cancellation, which may come from the operation's own `deinit`.
 
+    // The handler is recorded unless it is late, because another operation may have the slot by then.
     private func deliver(
-        success: (@Sendable (ResultType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?
+        success: (@Sendable (ResultType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?, isLate: Bool = false
     ) {
         guard let success, let box else { return }
-        let permit = handlerPermit(isOfOutcome: true)
+        let permit = handlerPermit(isOfOutcome: !isLate)
         (queue ?? defaultCallbackQueue).async { [self] in
             guard permit.allowsHandler(of: self) else { return }
             success(box.value(as: ResultType.self))
@@ -291,10 +292,10 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
     }
 
     private func deliver(
-        failure: (@Sendable (ErrorType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?
+        failure: (@Sendable (ErrorType) -> Void)?, _ box: OutcomeBox?, on queue: DispatchQueue?, isLate: Bool = false
     ) {
         guard let failure, let box else { return }
-        let permit = handlerPermit(isOfOutcome: true)
+        let permit = handlerPermit(isOfOutcome: !isLate)
         (queue ?? defaultCallbackQueue).async { [self] in
             guard permit.allowsHandler(of: self) else { return }
             failure(box.value(as: ErrorType.self))
@@ -302,10 +303,12 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
         }
     }
 
-    private func deliver(cancellation: (@Sendable (CancellationCause) -> Void)?, on queue: DispatchQueue?) {
+    private func deliver(
+        cancellation: (@Sendable (CancellationCause) -> Void)?, on queue: DispatchQueue?, isLate: Bool = false
+    ) {
         guard let cancellation, let cause = cancellationCause else { return }
         let (host, slot) = core.withLock { ($0.host, $0.slot) }
-        let recordBeginning = host?.recordHandler(at: slot)
+        let recordBeginning = isLate ? nil : host?.recordHandler(at: slot)
         (queue ?? defaultCallbackQueue).async {
             recordBeginning?()
             cancellation(cause)

@@ -206,11 +206,16 @@ extension QueueEngine {
 // Bodies that wait.
 extension QueueEngine {
     /// Gives up the slot of the body on this thread, which is about to wait through a call of this package.
-    func bodyWillWait(_ worker: WorkerContext, _ key: QueueMachine.Key) {
+    ///
+    /// - Returns: `false` if the operation needed no slot before, such as a group that waits for its children.
+    func bodyWillWait(_ worker: WorkerContext, _ key: QueueMachine.Key) -> Bool {
+        var hadSlot = false
         report(worker) { state in
+            hadSlot = state.machine.hasSlot(key)
             state.machine.rest(key)
             state.threads.leave()
         }
+        return hadSlot
     }
 
     /// Prepares a thread for a wait between two bodies, when code that runs during a release waits.

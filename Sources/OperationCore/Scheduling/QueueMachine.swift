@@ -396,6 +396,9 @@ extension QueueMachine {
         journal?.record(.rested(key.slot, entries[index], reason))
     }
 
+    /// Returns whether the entry occupies a slot.
+    func hasSlot(_ key: Key) -> Bool { entries.has(key) && entries[Int(key.slot)].hasSlot }
+
     /// Returns whether the entry has given up its slot and has not ended since.
     func isResting(_ key: Key) -> Bool {
         entries.has(key) && entries[Int(key.slot)].isResting

@@ -174,6 +174,8 @@ package final class WorkerContext: ThreadWork {
     @exclusivity(unchecked) var operation: ManagedOperation?
     /// The entry that the thread has taken but not begun, while it releases the previous one.
     @exclusivity(unchecked) var notBegun: QueueMachine.Key?
+    /// Whether the operation gave up its slot for the wait that is in progress on this thread.
+    @exclusivity(unchecked) private var gaveUpSlot = false
     /// Whether the body has returned, so that no code of the user runs before the thread requests more work.
     @exclusivity(unchecked) var isConcluding = false
     /// The ending of the entry, once it has ended, which is reported to the queue when the thread requests the next
@@ -242,14 +244,15 @@ package final class WorkerContext: ThreadWork {
         guard engine.source.beginRest() else { return false }
         // The operation is raised before the slot is given up, so that it gets the slot.
         awaited?.raise(forBodyOf: self.operation?.core.withLock { $0.urgency } ?? engine.level(of: key) ?? .veryLow)
-        engine.bodyWillWait(self, key)
+        gaveUpSlot = engine.bodyWillWait(self, key)
         return true
     }
 
     override func didBlock() {
-        if let key { engine.bodyDidWait(key) }
+        let needsSlot = exchange(&gaveUpSlot, with: false)
+        if let key, needsSlot { engine.bodyDidWait(key) }
         engine.source.endRest()
-        if key == nil { engine.threadDidWait() }
+        if !needsSlot { engine.threadDidWait() }
     }
 
     func clear() {

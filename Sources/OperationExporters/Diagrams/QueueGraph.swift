@@ -78,7 +78,8 @@ extension QueueGraph {
                     id: nodes.count, name: entry.name, state: snapshot.state(of: entry), hasEnded: false,
                     waitReason: entry.waitReason))
         }
-        let mostNodes = nodes.count + limit
+        let (sum, overflows) = nodes.count.addingReportingOverflow(limit)
+        let mostNodes = overflows ? .max : sum
         // Returns nil for an omitted entry of the queue, and for an operation outside the queue beyond the limit.
         func number(of operation: Operation) -> Int? {
             let identity = ObjectIdentifier(operation.originalOrSelf)

@@ -288,8 +288,9 @@ struct MeterCounters: Sendable {
     private mutating func count(_ metrics: TransferMetrics?, _ event: NetworkEvent) {
         guard let metrics else { return }
         let key = Key(host: host(event))
-        sentBytes[key, default: 0] += UInt64(max(metrics.bodyBytesSent, 0))
-        receivedBytes[key, default: 0] += UInt64(max(metrics.bodyBytesReceived, 0))
+        // Like any counter of Prometheus, these may begin again at zero.
+        sentBytes[key, default: 0] &+= UInt64(max(metrics.bodyBytesSent, 0))
+        receivedBytes[key, default: 0] &+= UInt64(max(metrics.bodyBytesReceived, 0))
     }
 
     private var histogram: Histogram { Histogram(counts: Array(repeating: 0, count: bounds.count + 1)) }

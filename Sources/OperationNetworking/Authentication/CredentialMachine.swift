@@ -315,7 +315,7 @@ extension CredentialMachine {
         version += 1
         late = []
         pause = nil
-        var staleAt = lifetime.map { now.advanced(by: $0 - limits.leeway) }
+        var staleAt = lifetime.map { now.advanced(by: $0.clamped - limits.leeway.clamped) }
         // A new credential with too short a lifetime would be refreshed forever, so it is used until it is rejected.
         if isFresh, let moment = staleAt, moment <= now { staleAt = nil }
         state = .valid(credential, staleAt: staleAt, endsAt: lifetime.map { now.advanced(by: $0) })

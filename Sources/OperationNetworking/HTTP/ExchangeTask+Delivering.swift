@@ -54,7 +54,14 @@ extension ExchangeTask {
         let hop = flight.prepared.hop
         let response = CachedResponse(
             head, to: flight.prepared.selecting, requested: flight.sent, received: configuration.now(), key: cache.key)
-        guard CacheRules.mayStore(response, method: hop.method, request: flight.prepared.headers) else { return nil }
+        guard CacheRules.mayStore(response, method: hop.method, request: flight.prepared.headers) else {
+            // The server was asked about a stored response, and sent another one that does not replace it.
+            if let kept = flight.kept, head.status < 500, ![401, 407, 408, 425, 429].contains(head.status) {
+                let resource = flight.prepared.resource
+                cache.perform { disk, now in disk.drop(kept.body, of: resource, now: now) }
+            }
+            return nil
+        }
         return CacheTee(response, at: flight.prepared.resource, in: cache, since: flight.prepared.moment)
     }
 

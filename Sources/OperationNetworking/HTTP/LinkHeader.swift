@@ -23,7 +23,10 @@ extension ResponseHead {
     ///   case-sensitive.
     /// - Returns: The URL of the first link with the relation type, or `nil` if the response contains no such link.
     public func link(_ relation: String) -> URL? {
-        guard headers.contains("Link"), let address = WebAddress(url) else { return nil }
+        // Unlike a redirect, a link does not inherit the fragment of the page.
+        guard headers.contains("Link"), let page = WebAddress(url), let address = try? WebAddress(page.resource) else {
+            return nil
+        }
         for value in headers.values("Link") {
             var parser = LinkParser(value)
             while let link = parser.next() {

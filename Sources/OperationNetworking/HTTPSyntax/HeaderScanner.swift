@@ -112,6 +112,23 @@ extension String {
     var asciiLowercased: String {
         String(decoding: utf8.map { $0 >= 0x41 && $0 <= 0x5A ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
+
+    /// The `Set-Cookie` headers that Foundation joined to this text.
+    ///
+    /// A comma separates two headers if a name and an equals sign follow it.
+    package var joinedCookies: [String] {
+        let bytes = Array(utf8)
+        var cookies: [ArraySlice<UInt8>] = []
+        var start = 0
+        for index in bytes.indices where bytes[index] == UInt8(ascii: ",") {
+            let rest = bytes[(index + 1)...].drop { $0.isBlank }
+            let name = rest.prefix { $0.isTokenCharacter }
+            guard !name.isEmpty, rest.dropFirst(name.count).first == UInt8(ascii: "=") else { continue }
+            cookies.append(bytes[start..<index])
+            start = index + 1
+        }
+        return (cookies + [bytes[start...]]).map { String(decoding: $0.withoutBlanksAround, as: UTF8.self) }
+    }
 }
 
 extension ArraySlice<UInt8> {

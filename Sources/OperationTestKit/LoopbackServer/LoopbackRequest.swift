@@ -218,7 +218,7 @@ final class LoopbackJournal: Sendable {
         note { state in
             state.counts.heads += 1
             // The array holds up to twice the number, so that old elements need not be removed each time.
-            if state.requests.count >= 2 * keptRequests { state.requests.removeFirst(keptRequests) }
+            if state.requests.count / 2 >= keptRequests { state.requests.removeFirst(keptRequests) }
             state.requests.append(request)
         }
     }

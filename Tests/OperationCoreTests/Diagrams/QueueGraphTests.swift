@@ -27,6 +27,7 @@ struct QueueGraphTests {
         #expect(graph.nodes.first { $0.name == "running" }?.state == .running)
         #expect(graph.nodes.first { $0.name == "outside" }?.state == nil)
         #expect(queue.graph(limit: 1).omittedCount == 1)
+        #expect(queue.graph(limit: .max).omittedCount == 0)
         for operation in [outside, running, waiting, elsewhere] { operation.cancel() }
         await queue.drained()
     }

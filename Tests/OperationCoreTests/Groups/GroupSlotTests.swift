@@ -95,6 +95,21 @@ struct GroupSlotTests {
         #expect(group.isFinished && queue.counts.unended == 0 && queue.counts.resting == 0)
     }
 
+    @Test(arguments: [1, 2])
+    func `a closure of a map that waits does not take the slot of the children`(width: Int) async throws {
+        let queue = QueueManager("narrow", width: width)
+        let groups = (0..<width).map { _ in
+            GroupOperation.map([1, 2], width: 2) { number in
+                _ = try? TaskOperation { number }.startAndWait()
+                return ClosureOperation { number }
+            }
+        }
+        try queue.add(groups)
+        for group in groups { await group.ended() }
+        await queue.drained()
+        #expect(groups.allSatisfy { $0.outcome?.result == [1, 2] })
+    }
+
     @Test func `a child that is added to an empty group at its start gets the slot of the group`() async throws {
         let queue = QueueManager("narrow", width: 1)
         for round in 0..<Rounds.count(ci: 2_000, soak: 200_000) {

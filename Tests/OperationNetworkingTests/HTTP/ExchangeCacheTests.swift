@@ -206,6 +206,25 @@
             #expect(text != "1")
         }
 
+        @Test(arguments: [200, 410])
+        func `a response that replaces a stored one but may not be stored removes it`(status: Int) async throws {
+            let number = Locked(0)
+            server.route("/a") { _ in
+                let count = number.next()
+                let answer = LoopbackAnswer.text("\(count)", status: count == 2 ? status : 200)
+                return answer.with("ETag", "\"\(count)\"")
+                    .with("Cache-Control", count == 2 ? "no-store" : "max-age=10, stale-while-revalidate=60")
+            }
+            let session = session()
+            #expect(try await session.run(server.url("/a")).text == "1")
+            time.advance(20)
+            #expect(try await session.run(server.url("/a")).text == "1")
+            _ = await server.requests(atLeast: 2)
+            // The new response reaches the cache shortly after it was sent.
+            while try await session.run(server.url("/a")).text == "1" {}
+            #expect(try await session.run(server.url("/a")).text != "1")
+        }
+
         @Test func `a suspended exchange starts no background revalidation`() async throws {
             server.route("/a") { _ in .text("a").with("Cache-Control", "max-age=10, stale-while-revalidate=60") }
             server.route("/other") { _ in .text("other") }

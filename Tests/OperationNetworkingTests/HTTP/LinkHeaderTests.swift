@@ -9,7 +9,7 @@ import Testing
 @Suite("Link headers", .timeLimit(.minutes(1)))
 struct LinkHeaderTests {
     private func next(_ values: [String], of relation: String = "next") throws -> String? {
-        let url = try #require(URL(string: "https://api.example.com/v1/items?page=1"))
+        let url = try #require(URL(string: "https://api.example.com/v1/items?page=1#top"))
         let head = ResponseHead(url: url, status: 200, headers: HeaderFields(values.map { .init("Link", $0) }))
         return head.link(relation)?.absoluteString
     }

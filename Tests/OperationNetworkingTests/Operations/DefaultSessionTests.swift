@@ -28,6 +28,25 @@ struct DefaultSessionTests {
         return try await operation.run()
     }
 
+    @Test func `a jar over a URLSession keeps each of several cookies with its own attributes`() async throws {
+        bench.server.route("GET", "/two") { _ in
+            LoopbackAnswer(
+                .head(
+                    200,
+                    [
+                        "Content-Length": "0", "Set-Cookie": "sid=1; Path=/; HttpOnly",
+                        "Set-Cookie": "theme=dark; Max-Age=60",
+                    ]))
+        }
+        var configuration = ExchangeConfiguration()
+        let jar = CookieJar()
+        configuration.cookies = jar
+        let session = ExchangeSession(over: URLSession(configuration: .ephemeral), configuration: configuration)
+        _ = try await text("/two", session)
+        #expect(jar.cookies.map(\.name).sorted() == ["sid", "theme"])
+        #expect(jar.cookies.filter(\.isHTTPOnly).map(\.value) == ["1"])
+    }
+
     @Test func `cookies are kept for requests of .shared, but not for requests that name no session`() async throws {
         let isOfTest: @Sendable (Cookie) -> Bool = { $0.name == "default-session" }
         defer { DefaultNetworkSession.sharedCookies.remove(where: isOfTest) }

@@ -105,6 +105,13 @@
             #expect(record.error == nil && record.bodyCount == 4 << 20 && record.disorder.isEmpty)
         }
 
+        @Test(arguments: ["br", "gzip, br", "aws-chunked"], [("HEAD", 200), ("GET", 304), ("GET", 204)])
+        func `a response without a body needs no decompression`(coding: String, way: (String, Int)) async throws {
+            server.route(way.0, "/") { _ in LoopbackAnswer.status(way.1).with("Content-Encoding", coding) }
+            let record = try await session.run(server.url(), way.0)
+            #expect(record.error == nil && record.status == way.1)
+        }
+
         @Test(arguments: ["br", "zstd", "compress", "gzip, br", "Zstd", "gzip, gzip"])
         func `an unsupported Content-Encoding fails unless the request decodes the body itself`(coding: String)
             async throws

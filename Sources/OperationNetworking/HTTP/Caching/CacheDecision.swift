@@ -269,8 +269,10 @@ package struct CacheFreshness: Equatable, Sendable {
         let resident = now.timeIntervalSince(response.received)
         // The clock was set back, so the age is unknown.
         guard resident > -60 else { return CacheControl.endless }
-        let stated =
-            response.headers["Age"].map { $0.utf8.allSatisfy(\.isDigit) ? Int($0) ?? CacheControl.endless : 0 } ?? 0
+        // The first value of a list counts, and an invalid one is ignored.
+        let first = (response.headers["Age"] ?? "").split(separator: ",").first.map { String($0).trimmedBlanks } ?? ""
+        let isNumber = !first.isEmpty && first.utf8.allSatisfy(\.isDigit)
+        let stated = isNumber ? Int(first) ?? CacheControl.endless : 0
         let apparent = max(0, response.received.timeIntervalSince(dated))
         let delay = max(0, response.received.timeIntervalSince(response.requested))
         let initial = max(apparent, Double(min(stated, CacheControl.endless)) + delay)

@@ -68,6 +68,8 @@ package struct CachedResponse: Hashable, Sendable, Codable {
         for field in new { headers.add(field.name, field.value) }
         // The old age no longer applies.
         if !head.headers.contains("Age") { headers.remove("Age") }
+        // Without a date, the time of arrival is the date.
+        if !head.headers.contains("Date") { headers.remove("Date") }
         copy.fields = headers.map { Field(name: $0.name, value: $0.value) }
         if head.headers.contains("Vary") || head.headers.contains("Cache-Control") {
             copy.selecting = CacheSelection.fields(of: request, namedBy: headers, isDecoded: isDecoded, key: key)

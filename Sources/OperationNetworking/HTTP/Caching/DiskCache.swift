@@ -186,7 +186,8 @@ package final class DiskCache {
     /// Returns the number of bytes in the folder.
     package func size() -> Int64 { folder.list().map(\.size).saturatedSum }
 
-    private func drop(_ body: CacheBody, of resource: String, now: Date) {
+    /// Removes a response, whose body an open reader can still read.
+    package func drop(_ body: CacheBody, of resource: String, now: Date) {
         folder.remove(body.name)
         unseen = .max
         withdraw(body, of: resource, now: now)

@@ -84,6 +84,10 @@ package struct CookieMachine: Sendable {
     package mutating func put(_ cookie: Cookie, now: Date) -> Bool {
         guard cookie.isWritable else { return false }
         var cookie = cookie
+        // A date that is not finite has no JSON, so the storage could save no cookie at all.
+        if let end = cookie.expires, !end.timeIntervalSince1970.isFinite {
+            cookie.expires = end.timeIntervalSince1970 > 0 ? .distantFuture : .distantPast
+        }
         lastSerial += 1
         var serial = lastSerial
         var hasChanged = false

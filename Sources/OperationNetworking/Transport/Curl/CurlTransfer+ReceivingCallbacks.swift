@@ -62,6 +62,8 @@
                 .map { String($0).trimmedBlanks.lowercased() }.filter { $0 != "identity" && !$0.isEmpty }
             guard let coding = codings.first else { return }
             guard codings.count == 1, let decoder = ContentDecoder(coding: coding) else {
+                // Without a body, there is nothing to decompress.
+                guard ResponseHead.mayHaveBody(status: head.status, method: task.request.method) else { return }
                 return fail(
                     .undecodableBody,
                     "The body is compressed in an unsupported way: Content-Encoding is not one of "

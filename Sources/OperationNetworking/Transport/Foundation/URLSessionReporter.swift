@@ -253,7 +253,9 @@ extension ResponseHead {
         }
         for (name, value) in pairs.sorted(by: { $0.name < $1.name }) {
             guard !name.utf8.contains(where: \.isControl) else { return nil }
-            fields.add(name, value.withoutControls.trimmedBlanks)
+            let value = value.withoutControls.trimmedBlanks
+            let values = name.isSameHeaderName(as: "Set-Cookie") ? value.joinedCookies : [value]
+            for value in values { fields.add(name, value) }
         }
         // Foundation decompresses every coding that it knows, even if the request did not ask for it.
         let codings = fields.values("Content-Encoding").flatMap { $0.split(separator: ",") }

@@ -159,7 +159,7 @@ struct CacheDecisionTests {
             200,
             [
                 "Cache-Control": "max-age=1", "ETag": "\"a\"", "Content-Length": "5", "Content-Type": "text/plain",
-                "X": "1", "X": "2", "Age": "50", "Y": "y",
+                "X": "1", "X": "2", "Age": "50", "Y": "y", "Date": "Thu, 01 Jan 2015 00:00:00 GMT",
             ])
         let head = try CacheSamples.head(
             304,

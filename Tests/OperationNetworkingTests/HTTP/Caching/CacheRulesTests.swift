@@ -143,7 +143,8 @@ struct CacheRulesTests {
         #expect(try freshness(["Date": date(0), "Age": "20"], delay: 5).age == 25)
         #expect(try freshness(["Date": date(-30), "Age": "20"], delay: 5).age == 30)
         #expect(try freshness(["Date": date(-30), "Age": "x"], after: 7).age == 37)
-        #expect(try freshness(["Age": "-5"], after: 7).age == 7)
+        #expect(try freshness(["Age": "-5"], after: 7).age == 7 && freshness(["Age": ""], after: 7).age == 7)
+        #expect(try freshness(["Age": "50, 60"]).age == 50)
         #expect(try freshness(["Age": "99999999999999999999"]).age == 2_147_483_647)
         #expect(try freshness([:], after: 1e18).age == 2_147_483_647)
     }

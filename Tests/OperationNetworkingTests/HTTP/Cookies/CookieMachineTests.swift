@@ -83,6 +83,15 @@ struct CookieMachineTests {
         #expect(header == "b=2; d=4; c=3; a=9; e")
     }
 
+    @Test func `an expiration date that is not finite is replaced by one that can be stored`() throws {
+        var machine = CookieMachine(limits: CookieLimits())
+        for (name, end) in [("a", Double.infinity), ("b", .nan), ("c", -.infinity)] {
+            let cookie = Cookie(name: name, value: "", domain: "h.com", expires: Date(timeIntervalSince1970: end))
+            _ = machine.put(cookie, now: now)
+        }
+        #expect(machine.cookies.map(\.expires) == [.distantFuture])
+    }
+
     @Test func `a cookie replaces one with the same name, domain and path, or removes it if expired`()
         throws
     {

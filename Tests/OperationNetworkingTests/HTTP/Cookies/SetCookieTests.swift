@@ -25,6 +25,16 @@ struct SetCookieTests {
         #expect(cookie.value == value)
     }
 
+    @Test(arguments: [
+        ("a=1, b=2", ["a=1", "b=2"]),
+        ("a=1; Path=/; Secure, b=2; Max-Age=0", ["a=1; Path=/; Secure", "b=2; Max-Age=0"]),
+        ("a=1; Expires=Wed, 09-Nov-2099 23:12:40 GMT,b=2", ["a=1; Expires=Wed, 09-Nov-2099 23:12:40 GMT", "b=2"]),
+        ("a=x,y", ["a=x,y"]), ("", [""]), ("a=1,", ["a=1,"]),
+    ])
+    func `headers that Foundation joined are separated`(joined: String, expected: [String]) {
+        #expect(joined.joinedCookies == expected)
+    }
+
     @Test(arguments: ["", ";", "=", " = ", ";a=b", "a=b\u{0}", "a\r\n=b", "a=b\u{7F}", "a=b; Path=/\u{1}"])
     func `an empty cookie or one with control characters is ignored`(text: String) {
         #expect(SetCookie(text, now: now) == nil)
