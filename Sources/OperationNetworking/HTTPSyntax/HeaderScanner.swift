@@ -115,14 +115,15 @@ extension String {
 
     /// The `Set-Cookie` headers that Foundation joined to this text.
     ///
-    /// A comma separates two headers if a name and an equals sign follow it.
+    /// A comma separates two headers if a blank, a name and an equals sign follow it. The value of a cookie can contain
+    /// the same characters, but Foundation does not say where it joined the headers.
     package var joinedCookies: [String] {
         let bytes = Array(utf8)
         var cookies: [ArraySlice<UInt8>] = []
         var start = 0
-        for index in bytes.indices where bytes[index] == UInt8(ascii: ",") {
+        for index in bytes.indices where bytes[index...].starts(with: ", ".utf8) {
             let rest = bytes[(index + 1)...].drop { $0.isBlank }
-            let name = rest.prefix { $0.isTokenCharacter }
+            let name = rest.prefix { !$0.isBlank && !";,=".utf8.contains($0) }
             guard !name.isEmpty, rest.dropFirst(name.count).first == UInt8(ascii: "=") else { continue }
             cookies.append(bytes[start..<index])
             start = index + 1
