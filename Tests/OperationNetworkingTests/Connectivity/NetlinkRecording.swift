@@ -64,7 +64,7 @@ enum NetlinkRecording {
 
     /// Decodes base64 datagrams that are separated by semicolons.
     ///
-    /// Between tildes is the length of a series of the letter A, which stands for zeros.
+    /// A number between tildes is the length of a series of the letter A, which encodes zeros.
     private static func datagrams(_ text: String) -> [[UInt8]] {
         let parts = text.filter { !$0.isWhitespace }.split(separator: "~", omittingEmptySubsequences: false)
         let whole = parts.enumerated().map { index, part in
