@@ -153,7 +153,7 @@ package struct DownloadCallbacks: Sendable {
     var reportMetrics: @Sendable (TransferMetrics) -> Void = { _ in }
     /// Returns whether the complete file may be moved to its destination.
     ///
-    /// Called on the download's queue immediately before the move.
+    /// The download calls this closure on its own queue, immediately before the move.
     var mayPublish: @Sendable () -> Bool = { true }
     /// Called once on the download's queue.
     var whenDone: @Sendable (DownloadConclusion) -> Void

@@ -68,7 +68,8 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
 
     /// The base that contains the settings of the service.
     ///
-    /// Override this property in the common superclass of all operations of a service.
+    /// Override this property in the common superclass of all operations of a service. If a class that you create with
+    /// ``init()`` does not override this property, the program stops.
     open var base: NetworkBase {
         guard let givenBase else {
             preconditionFailure("\(type(of: self)) must override base, or be created with a base.")
@@ -78,7 +79,8 @@ open class EndpointOperation<ResultType: Sendable>: NetworkDataOperation<ResultT
 
     /// The endpoint whose request the operation sends.
     ///
-    /// Override this property in each subclass that represents an endpoint.
+    /// Override this property in each subclass that represents an endpoint. If a class that you create with ``init()``
+    /// does not override this property, the program stops.
     open var endpoint: Endpoint<ResultType> {
         guard let givenEndpoint else {
             preconditionFailure("\(type(of: self)) must override endpoint, or be created with an endpoint.")
