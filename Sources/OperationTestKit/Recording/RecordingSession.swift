@@ -22,9 +22,9 @@ import OperationNetworking
 /// }
 /// ```
 ///
-/// The recording contains one exchange for each task of the underlying session. If the underlying session follows
-/// redirects, a request and its redirects are one exchange. To record each request separately, create an
-/// `ExchangeSession` over the recording session:
+/// The recording contains one exchange for each task of the underlying session, except for tasks whose request was
+/// withdrawn before the session sent it. If the underlying session follows redirects, a request and its redirects are
+/// one exchange. To record each request separately, create an `ExchangeSession` over the recording session:
 /// `ExchangeSession(over: RecordingSession(over: DefaultNetworkSession.platformTransport))`.
 ///
 /// The session redacts secrets in headers, cookies, queries, fragments, JSON and forms, which it recognizes by their
@@ -137,6 +137,8 @@ public final class RecordingSession: NetworkSession {
     }
 
     private func note(_ seen: ExchangeTap.Seen, _ number: Int) {
+        // The session did not send the request. An operation that still needs the response sends it in another task.
+        guard !seen.isWithdrawn else { return close(number) }
         let request = seen.request
         let sent = seen.body.recorded()
         let sending = redactor.message(request.headers, sent.data)
@@ -197,6 +199,8 @@ final class ExchangeTap: NetworkReceiver {
         var received: BodyTally
         var trailers: HeaderFields = [:]
         var end = RecordedExchange.End.complete
+        /// Whether the receiver withdrew the request before the session sent it.
+        var isWithdrawn = false
     }
 
     private let receiver: any NetworkReceiver
@@ -248,7 +252,11 @@ final class ExchangeTap: NetworkReceiver {
         receiver.task(task, didCollect: metrics)
     }
 
-    func taskMaySend(_ task: any NetworkTask) -> Bool { receiver.taskMaySend(task) }
+    func taskMaySend(_ task: any NetworkTask) -> Bool {
+        let maySend = receiver.taskMaySend(task)
+        seen.withLock { $0.isWithdrawn = !maySend }
+        return maySend
+    }
 
     var nextReceiver: (any NetworkReceiver)? { receiver }
 }

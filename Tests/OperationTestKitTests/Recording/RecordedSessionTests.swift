@@ -231,6 +231,19 @@ struct RecordedSessionTests {
         try await course(PlaybackSession(recorder.recording))
     }
 
+    @Test func `a request that its receiver withdrew is not recorded`() async throws {
+        let recorder = recorder()
+        let request = try NetworkRequest(url: server.url("/songs"))
+        recorder.makeTask(with: request, receiver: WithdrawingReceiver()).resume()
+        await recorder.settled()
+        let songs: [Song] = try await base(recorder).get("songs").run()
+        try #require(recorder.recording.exchanges.map { $0.response?.status } == [200])
+        let player = PlaybackSession(recorder.recording)
+        let played: [Song] = try await base(player).get("songs").run()
+        #expect(played == songs)
+        try player.expectAllUsed()
+    }
+
     @Test func `loading an invalid recording throws an error that explains the problem`() throws {
         func error(_ text: String) -> SessionRecordingError? {
             #expect(throws: SessionRecordingError.self) { try SessionRecording(Data(text.utf8)) }
@@ -264,6 +277,14 @@ struct RecordedSessionTests {
         #expect(recording.exchanges[0].requestBody.text?.contains("hunter2") == true)
         #expect(recording.exchanges[0].requestHeaders["Authorization"] == "Bearer t0ps3cret")
     }
+}
+
+/// A receiver that withdraws its request when the session could send it.
+private final class WithdrawingReceiver: NetworkReceiver {
+    func task(_ task: any NetworkTask, didReceive head: ResponseHead) {}
+    func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {}
+    func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {}
+    func taskMaySend(_ task: any NetworkTask) -> Bool { false }
 }
 
 extension TypedOperation {
