@@ -180,7 +180,9 @@ extension ExchangeTask {
         case .deliver: deliver(head, from: source, step: step)
         case .next(let next): leave(source, head, for: next, step: step)
         case .refuse(let reason):
-            var error = error(.redirectRefused, .awaitingResponse, "A redirect was refused: \(reason)")
+            // The reason may contain the URL of the redirect.
+            let text = "A redirect was refused: \(reason.quoted(limit: 1_000))"
+            var error = error(.redirectRefused, .awaitingResponse, text)
             error.status = head.status
             finish(error)
         }

@@ -104,7 +104,7 @@ public enum RedirectDecision: Sendable, Hashable {
     /// The session delivers the redirect as the response, with its status, headers and body.
     case stop
     /// The request fails with ``NetworkError/Code/redirectRefused``, and the error message contains the associated
-    /// reason.
+    /// reason. The session replaces common secrets in the reason with `***`.
     case refuse(String)
 }
 

@@ -102,9 +102,10 @@ public struct LogRedaction: Sendable, Hashable {
         SecretText.shown(value, isHeader: true, hides: hides)
     }
 
-    /// Returns the description of an error, in which this redaction also hides secrets in the path of the URL.
+    /// Returns the description of an error, in which this redaction also hides secrets in the path of the URL and
+    /// in the texts of the error.
     package func text(of error: NetworkError) -> String {
-        var error = error
+        var error = error.rewording(withoutNamedSecrets)
         error.request = error.request.map { RequestSummary($0, self) }
         return "\(error)"
     }

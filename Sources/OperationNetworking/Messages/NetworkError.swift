@@ -25,7 +25,8 @@ import OperationCore
 ///
 /// The text of the error never contains user names, passwords or query values. Of all header values, the text can
 /// contain only the content type of the response, the scheme of a redirect URL and the time in a `Retry-After` header.
-/// The only part of a body that the text can contain is the coding path of an unexpected value.
+/// The only part of a body that the text can contain is the coding path of an unexpected value. If your code creates an
+/// error, its message can contain other values.
 ///
 /// Guide: `Docs/Guides/NetworkErrors.md`
 public struct NetworkError: Error, Sendable, Hashable {
@@ -98,10 +99,24 @@ public struct NetworkError: Error, Sendable, Hashable {
         box = Box(content)
     }
 
+    /// Returns the error with other texts in its message and its underlying error.
+    ///
+    /// - Parameter change: A closure that returns the new text.
+    package func rewording(_ change: (String) -> String) -> NetworkError {
+        var error = self
+        error.rewrite { content in
+            content.message = change(content.message)
+            content.underlying = content.underlying.map { cause in
+                Underlying(domain: cause.domain, number: cause.number, text: change(cause.text))
+            }
+        }
+        return error
+    }
+
     private struct Content: Sendable, Hashable {
         let code: Code
         let phase: Phase
-        let message: String
+        var message: String
         var isUnsent: Bool
         var request: RequestSummary?
         var status: Int?

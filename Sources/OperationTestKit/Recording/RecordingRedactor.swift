@@ -98,6 +98,12 @@ struct RecordingRedactor: Sendable {
         }
     }
 
+    /// Returns the end of an exchange, in which the texts of an error contain no secrets.
+    func end(_ end: RecordedExchange.End) -> RecordedExchange.End {
+        guard case .failed(let error) = end, !redaction.keepsSecrets else { return end }
+        return .failed(error.rewording(shown))
+    }
+
     private func shown(_ text: String) -> String { redaction.withoutNamedSecrets(addresses.redacted(in: text)) }
 
     /// Returns text without the secrets that it reveals, other data unchanged, and `nil` for text in two-byte

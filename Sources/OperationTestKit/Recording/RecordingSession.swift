@@ -29,9 +29,10 @@ import OperationNetworking
 ///
 /// The session redacts secrets in headers, cookies, queries, fragments, JSON and forms, which it recognizes by their
 /// names. A secret string becomes `***`, and a secret number in JSON becomes 0, so that values keep their types. In
-/// paths, text and JSON strings, the session also replaces text that looks like a secret with `***`, such as the value
-/// in `password=…`. The session might replace harmless text, such as the end of `urn:ietf:params:oauth:token-type:jwt`.
-/// The session does not change binary bodies and might miss a secret, so examine the file before you share it.
+/// paths, text, JSON strings and error messages, the session also replaces text that looks like a secret with `***`,
+/// such as the value in `password=…`. The session might replace harmless text, such as the end of
+/// `urn:ietf:params:oauth:token-type:jwt`. The session does not change binary bodies and might miss a secret, so examine
+/// the file before you share it.
 ///
 /// The session keeps each body of up to `bodyLimit` bytes in memory. If a body exceeds the body limit, the recording
 /// contains only the length and the checksum of the body. The same applies to a body that is compressed or does not
@@ -145,7 +146,7 @@ public final class RecordingSession: NetworkSession {
         var exchange = RecordedExchange(
             request.method, url: redactor.url(request.url), requestHeaders: sending.headers,
             requestBody: sent.cleaned(sending.body) { redactor.checksum(request.headers, $0) },
-            trailers: redactor.fields(seen.trailers), end: seen.end)
+            trailers: redactor.fields(seen.trailers), end: redactor.end(seen.end))
         if let head = seen.head {
             let received = seen.received.recorded
             let message = redactor.message(head.headers, received.data, isDecoded: head.isDecoded)

@@ -169,6 +169,34 @@ struct LogRedactionTests {
         #expect(request.curlCommand().contains("customer=S3CRET/b?c=***"))
     }
 
+    @Test(arguments: [LogRedaction.secrets, .none])
+    func `secrets in the texts of an error are redacted in every output`(_ redaction: LogRedaction) async throws {
+        let url = try #require(URL(string: "https://example.com/"))
+        let failure = NetworkError(
+            code: .transferFailed, phase: .receiving, message: "It failed at /cb?access_token=S3CRET",
+            underlying: .init(domain: "own", number: 1, text: "It sent Bearer S3CRET1"))
+        let options = with(NetworkArchive.Options()) { $0.redaction = redaction }
+        let (lines, archive) = (EventRecorder<String>(), NetworkArchive(options))
+        let log = NetworkLog(redaction: redaction) { lines.record($0) }
+        let sent = try with(NetworkEvent(.sending)) { $0.request = try NetworkRequest(url: url) }
+        let ended = with(NetworkEvent(.attemptEnded)) {
+            ($0.request, $0.error, $0.ending) = (sent.request, failure, .failure)
+        }
+        for event in [sent, ended] {
+            log.observe(event)
+            archive.observe(event)
+        }
+        let stub = StubSession(), recorder = RecordingSession(over: stub, redaction: redaction)
+        stub.route(nil, "*") { _ in StubAnswer(.fail(failure)) }
+        let operation = NetworkDataOperation(url: url, urlSession: recorder) { data, _ in data.count }
+        operation.start()
+        try await operation.expectFailure(.transferFailed)
+        for data in try [Data(lines.events.joined().utf8), archive.har(), recorder.recording.data()] {
+            let text = String(decoding: data, as: UTF8.self)
+            #expect(text.contains("It failed at") && text.contains("S3CRET") == redaction.keepsSecrets, "\(text)")
+        }
+    }
+
     @Test func `an invisible character does not hide a secret from the redaction`() throws {
         let url = try #require(URL(string: "https://example.com/"))
         let values = [
