@@ -92,6 +92,33 @@ struct RecordingFile: Codable {
         let code: String
         let phase: String
         let message: String
+        /// Whether the server certainly did not process the request, if this does not follow from the phase.
+        let isUnsent: Bool?
+        let status: Int?
+        let underlying: Underlying?
+
+        struct Underlying: Codable {
+            let domain: String
+            let number: Int
+            let text: String
+        }
+
+        init(_ error: NetworkError) {
+            (code, phase, message) = ("\(error.code)", "\(error.phase)", error.message)
+            let usual = NetworkError(code: error.code, phase: error.phase, message: error.message).isUnsent
+            isUnsent = error.isUnsent == usual ? nil : error.isUnsent
+            status = error.status
+            underlying = error.underlying.map { Underlying(domain: $0.domain, number: $0.number, text: $0.text) }
+        }
+
+        var error: NetworkError {
+            var error = NetworkError(
+                code: .init(code), phase: .init(phase), message: message,
+                underlying: underlying.map { .init(domain: $0.domain, number: $0.number, text: $0.text) })
+            if let isUnsent { error.isUnsent = isUnsent }
+            error.status = status
+            return error
+        }
     }
 
     struct Exchange: Codable {
@@ -135,10 +162,7 @@ extension RecordingFile.Exchange {
                 isDecoded: head.isDecoded ? true : nil)
         }
         var failure: RecordingFile.Failure?
-        if case .failed(let error) = exchange.end {
-            failure = RecordingFile.Failure(
-                code: "\(error.code)", phase: "\(error.phase)", message: error.message)
-        }
+        if case .failed(let error) = exchange.end { failure = RecordingFile.Failure(error) }
         self.failure = failure
         isCancelled = exchange.end == .cancelled ? true : nil
     }
@@ -155,11 +179,7 @@ extension RecordingFile.Exchange {
                 version: HTTPVersion(text: response.version) ?? .http1_1, isDecoded: response.isDecoded ?? false)
         }
         var end = isCancelled == true ? RecordedExchange.End.cancelled : .complete
-        if let failure {
-            end = .failed(
-                NetworkError(
-                    code: .init(failure.code), phase: .init(failure.phase), message: failure.message))
-        }
+        if let failure { end = .failed(failure.error) }
         return RecordedExchange(
             request.method, url: request.url, requestHeaders: HeaderFields(lines: request.headers ?? []),
             requestBody: try request.body?.recorded() ?? .none, response: head,

@@ -122,6 +122,16 @@ struct RecordedBodiesTests {
         #expect(await bench.end(PlaybackSession(recording)).body == Data("another".utf8))
     }
 
+    @Test(arguments: [NetworkError.Phase.connecting, .awaitingResponse], [true, false])
+    func `a recording file contains every part of a failure`(_ phase: NetworkError.Phase, _ isUnsent: Bool) throws {
+        var error = NetworkError(
+            code: .connectionLost, phase: phase, message: "It failed.",
+            underlying: .init(domain: "own", number: 7, text: "The connection broke."))
+        (error.isUnsent, error.status) = (isUnsent, 502)
+        let exchange = RecordedExchange(url: bench.url.absoluteString, end: .failed(error))
+        #expect(try SessionRecording(try SessionRecording([exchange]).data()).exchanges == [exchange])
+    }
+
     /// A producer that reports wrong byte counts, including negative ones.
     private final class Boaster: BodyProducer {
         private let counts = Locked<[Int]>([-1, 3, .min])
