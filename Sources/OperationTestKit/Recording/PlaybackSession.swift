@@ -272,8 +272,10 @@ struct PlaybackKey: Hashable, Sendable {
         }
         // A recording that was edited or created by an earlier version may contain another spelling of the host.
         let origin = AddressReference(String(address)).origin ?? String(address[..<slash])
+        // A request without a path is sent to the path "/".
+        let path = slash < address.endIndex ? String(address[slash...]) : "/"
         parts = [
-            method, rules.comparesHost ? origin : "", String(address[slash...]),
+            method, rules.comparesHost ? origin : "", path,
             pairs.joined(separator: "&"), rules.comparesBody ? body : "", fields.joined(separator: "; "),
         ]
     }

@@ -58,7 +58,8 @@ public final class StubSession: NetworkSession {
     public func route(
         _ method: String?, _ path: String, _ answer: @escaping @Sendable (StubRequest) -> StubAnswer
     ) {
-        state.withLock { $0.routes.append((method, path, answer)) }
+        // A request without a path is sent to the path "/".
+        state.withLock { $0.routes.append((method, path.isEmpty ? "/" : path, answer)) }
     }
 
     /// Sets a series of responses to requests with a given method and path.
@@ -133,7 +134,8 @@ public final class StubSession: NetworkSession {
     func answer(to request: StubRequest) -> StubAnswer {
         // A playback session records the requests itself.
         if keptBodyBytes == nil { seen.record(request) }
-        let path = request.url.path(percentEncoded: true)
+        let written = request.url.path(percentEncoded: true)
+        let path = written.isEmpty ? "/" : written
         let route = state.withLock { state in
             state.routes.last { route in
                 guard route.method == nil || route.method == request.method else { return false }

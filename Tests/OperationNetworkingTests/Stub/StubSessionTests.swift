@@ -35,6 +35,15 @@ struct StubSessionTests {
         #expect(session.requests.map(\.url.path) == ["/a/b", "/c"])
     }
 
+    @Test func `a request without a path reaches the routes of the root path`() async throws {
+        for route in ["/", "/*", "*", ""] {
+            session.route("GET", route) { _ in .text("route \(route)") }
+            for target in ["", "?x=1", "/"] {
+                #expect(await start(try request(target)).end().text == "route \(route)")
+            }
+        }
+    }
+
     @Test func `a stub session reads request bodies of every kind`() async throws {
         session.route("POST", "/") { .data($0.body, type: "x/y") }
         let bytes = TestPattern.bytes(count: 200_000)

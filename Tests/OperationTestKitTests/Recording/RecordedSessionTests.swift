@@ -161,6 +161,18 @@ struct RecordedSessionTests {
         #expect(try await again.expectFailure(.notRecorded).message.contains("was requested more often"))
     }
 
+    @Test func `a URL without a path matches the same URL with the root path`() async throws {
+        let bare = try #require(URL(string: "http://example.com?x=1"))
+        let full = try #require(URL(string: "http://example.com/?x=1"))
+        for (recorded, requested) in [(bare, full), (full, bare)] {
+            let head = ResponseHead(url: recorded, status: 200)
+            let player = PlaybackSession(
+                SessionRecording([RecordedExchange(url: recorded.absoluteString, response: head)]))
+            let operation = NetworkDataOperation(url: requested, urlSession: player) { data, _ in data.count }
+            #expect(try await operation.run() == 0)
+        }
+    }
+
     @Test func `playback rules exclude parts of a request from the comparison`() async throws {
         let recorder = recorder()
         let _: [Song] = try await base(recorder).get("songs", ["page": 1, "time": 100]).run()
