@@ -208,6 +208,9 @@ public struct StubAnswer: Sendable {
         public static func pause(_ duration: Duration) -> Step { Step(kind: .pause(duration)) }
 
         /// Returns a step that ends the task with an error that has the given code.
+        ///
+        /// If the code describes a failure to connect, such as `cannotConnect`, and the step precedes the headers of
+        /// the response, the request counts as unsent.
         public static func fail(_ code: NetworkError.Code) -> Step { Step(kind: .failure(code)) }
 
         /// Returns a step that ends the task with the given error.
@@ -278,6 +281,8 @@ public struct StubAnswer: Sendable {
     }
 
     /// Returns a response that ends the task with an error that has the given code, without headers or a body.
+    ///
+    /// If the code describes a failure to connect, such as `cannotConnect`, the request counts as unsent.
     public static func failure(_ code: NetworkError.Code) -> Self { Self(.fail(code)) }
 
     /// Returns a copy of the response in which the given header replaces all headers with the same name.

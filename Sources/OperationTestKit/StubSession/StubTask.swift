@@ -118,6 +118,8 @@ final class StubTask: NetworkTask {
     private func error(for end: StubEnd, in phase: NetworkError.Phase) -> NetworkError {
         switch end {
         case .code(let code):
+            // Without a response, a failure to connect occurs before the request is sent.
+            let phase = phase == .awaitingResponse && code.isOfConnecting ? .connecting : phase
             return NetworkError(
                 code: code, phase: phase, message: "The stub session ended the task: \(code).",
                 request: request.summary)
@@ -132,6 +134,16 @@ final class StubTask: NetworkTask {
 enum StubEnd: Sendable {
     case code(NetworkError.Code)
     case error(NetworkError)
+}
+
+extension NetworkError.Code {
+    private static let ofConnecting: Set<Self> = [
+        .cannotFindHost, .cannotConnect, .notConnected, .proxyFailed, .secureConnectionFailed, .untrustedCertificate,
+        .clientCertificateRejected,
+    ]
+
+    /// Whether an error with this code occurs while a session establishes a connection.
+    fileprivate var isOfConnecting: Bool { Self.ofConnecting.contains(self) }
 }
 
 extension StubAnswer.Step {

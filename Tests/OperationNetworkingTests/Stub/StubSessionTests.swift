@@ -71,6 +71,14 @@ struct StubSessionTests {
         #expect(late.informational.count == 1)
     }
 
+    @Test func `after a stubbed failure to connect, a request counts as unsent`() async throws {
+        session.route("POST", "/", inTurn: .failure(.cannotConnect), StubAnswer(.head(200), .fail(.cannotConnect)))
+        let early = await start(try request("/", "POST")).end().error
+        #expect(early?.phase == .connecting && early?.isUnsent == true)
+        let late = await start(try request("/", "POST")).end().error
+        #expect(late?.phase == .receiving && late?.isUnsent == false)
+    }
+
     @Test func `suspend and hold stop a stub task, and pauses follow the clock`() async throws {
         let clock = ManualClock()
         let session = StubSession(clock: clock)
