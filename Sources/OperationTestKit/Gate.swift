@@ -87,8 +87,7 @@ public final class Gate: Sendable {
         let wait = await answer.valueUnlessCancelled(or: .cancelled)
         timer.cancel()
         if wait == .open { return }
-        // The closure may hold other objects, so it is released after the lock.
-        if let number { state.release { $0.waiting.removeValue(forKey: number) } }
+        if let number { stopWaiting(number) }
         let found = wait == .cancelled ? "closed when the test's own task was canceled" : "closed"
         throw UnmetExpectation(
             "The gate was not opened", expected: "open, within \(Described.time(limit))", found: found, fileID: fileID,
@@ -111,5 +110,13 @@ public final class Gate: Sendable {
         }
         if number == nil { pass() }
         return number
+    }
+
+    /// Releases a closure that waits for the gate, and does nothing if the gate has already called the closure.
+    ///
+    /// - Parameter number: The number that ``whenOpen(_:)`` returned.
+    func stopWaiting(_ number: Int) {
+        // The closure may hold other objects, so it is released after the lock.
+        state.release { $0.waiting.removeValue(forKey: number) }
     }
 }

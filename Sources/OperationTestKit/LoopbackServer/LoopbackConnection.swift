@@ -38,7 +38,8 @@ final class LoopbackConnection {
     var player: ScriptPlayer?
     var wait = Wait.none
     var waitNumber = 0
-    var waitTimer: (any OperationTimer)?
+    /// Ends the wait for a gate or a pause.
+    var stopWaiting: (() -> Void)?
     var output: ArraySlice<UInt8> = []
     var outputFile: OutputFile?
 
@@ -77,7 +78,7 @@ final class LoopbackConnection {
     func resume(after number: Int) {
         guard case .event = wait, number == waitNumber, !isClosed else { return }
         wait = .none
-        waitTimer = nil
+        stopWaiting = nil
         advance()
         settle()
     }
@@ -120,8 +121,8 @@ final class LoopbackConnection {
         outputFile = nil
         wait = .none
         waitNumber += 1
-        waitTimer?.cancel()
-        waitTimer = nil
+        stopWaiting?()
+        stopWaiting = nil
     }
 
     /// Records whether the connection is idle, and updates the interest of the poller.
@@ -346,11 +347,12 @@ extension LoopbackConnection {
             outputFile = OutputFile(path: path, offset: offset, count: count)
             if outputFile == nil { end(by: .reset) }
         case .awaitGate(let gate):
-            let pass = beginWait()
-            gate.whenOpen(pass)
+            let number = gate.whenOpen(beginWait())
+            if let number { stopWaiting = { gate.stopWaiting(number) } }
         case .awaitTime(let duration):
             guard duration > .zero else { return }
-            waitTimer = loop.options.clock.schedule(after: duration, beginWait())
+            let timer = loop.options.clock.schedule(after: duration, beginWait())
+            stopWaiting = { timer.cancel() }
         case .awaitBody: wait = .body
         case .stall: wait = .forever
         case .pace(let pace):

@@ -13,6 +13,8 @@ final class StubTask: NetworkTask {
     private let life = Locked(StubTaskState())
     private let receiver: Locked<(any NetworkReceiver)?>
     private let upload: StubUpload
+    /// Ends the wait for a gate or a pause.
+    private let stopWaiting = Locked<(@Sendable () -> Void)?>(nil)
 
     init(_ request: NetworkRequest, _ receiver: any NetworkReceiver, _ session: StubSession) {
         self.request = request
@@ -56,11 +58,20 @@ final class StubTask: NetworkTask {
         switch action {
         case .send: send()
         case .report(let step): report(step)
-        case .awaitGate(let gate, let wait): gate.whenOpen { [self] in resume(after: wait) }
+        case .awaitGate(let gate, let wait):
+            let number = gate.whenOpen { [self] in resume(after: wait) }
+            if let number { storeStop { gate.stopWaiting(number) } }
         case .awaitTime(let duration, let wait):
-            _ = session.clock.schedule(after: duration) { [self] in resume(after: wait) }
+            let timer = session.clock.schedule(after: duration) { [self] in resume(after: wait) }
+            storeStop { timer.cancel() }
         case .end(let end): reportEnd(end)
         }
+    }
+
+    /// Stores the closure that ends a wait, in case the task ends first.
+    private func storeStop(_ stop: @escaping @Sendable () -> Void) {
+        // The closure of the previous wait may hold other objects, so it is released after the lock.
+        stopWaiting.release { exchange(&$0, with: stop) }
     }
 
     private func resume(after wait: StubTaskState.Wait) {
@@ -109,6 +120,8 @@ final class StubTask: NetworkTask {
     }
 
     private func reportEnd(_ end: StubEnd?) {
+        let stop = stopWaiting.withLock { exchange(&$0, with: nil) }
+        stop?()
         session.end(self)
         let receiver = receiver.withLock { exchange(&$0, with: nil) }
         let phase = life.withLock { $0.phase }

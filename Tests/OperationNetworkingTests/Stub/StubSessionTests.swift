@@ -120,6 +120,22 @@ struct StubSessionTests {
         gate.open()
     }
 
+    @Test func `a canceled stub task leaves no timer and no waiter at a gate`() async throws {
+        let clock = ManualClock(), gate = Gate()
+        let session = StubSession(clock: clock)
+        session.route(nil, "/pause") { _ in .text("late").after(.seconds(60)) }
+        session.route(nil, "/gate") { _ in .text("late").after(gate) }
+        for target in ["/pause", "/gate"] {
+            let receiver = RecordingReceiver()
+            let task = session.makeTask(with: try request(target), receiver: receiver)
+            task.resume()
+            try await waitUntil("the response waits") { clock.pendingCount + gate.waitingCount == 1 }
+            task.cancel()
+            #expect(await receiver.end().error?.code == .cancelled)
+            #expect(clock.pendingCount == 0 && gate.waitingCount == 0)
+        }
+    }
+
     @Test func `closing a stub session ends its tasks`() async throws {
         session.route(nil, "/") { _ in StubAnswer(.head(200), .stall(until: Gate())) }
         let run = start(try request())

@@ -50,6 +50,18 @@ struct LoopbackFaultTests {
         await server.counts { $0.answers == 1 }
     }
 
+    @Test func `a connection that has ended no longer waits at a gate`() async throws {
+        let gate = Gate()
+        server.route("/") { _ in .text("late").after(gate) }
+        try await withClient(server) { client in
+            try client.send(get("/"))
+            try waitUntil { gate.waitingCount == 1 }
+            server.endConnections(by: .reset)
+            #expect(try client.readToEnd().ending == .reset)
+        }
+        #expect(gate.waitingCount == 0)
+    }
+
     @Test func `drips and pauses use the clock of the server`() async throws {
         let clock = ManualClock()
         var options = LoopbackServer.Options()
