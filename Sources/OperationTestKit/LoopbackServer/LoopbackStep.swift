@@ -68,21 +68,27 @@ public struct LoopbackStep: Sendable {
 
     /// Returns a step that sends bytes as one chunk of a chunked body.
     ///
-    /// If the array is empty, the step sends nothing, because an empty chunk would end the body.
+    /// If the array is empty, the step sends nothing, because an empty chunk would end the body. In the response to a
+    /// HEAD request, the step also sends nothing.
     public static func chunk(_ bytes: [UInt8]) -> Self {
-        bytes.isEmpty ? .send([]) : .send(Array("\(String(bytes.count, radix: 16))\r\n".utf8) + bytes + [13, 10])
+        let size = Array("\(String(bytes.count, radix: 16))\r\n".utf8)
+        return Self(kind: .content(bytes.isEmpty ? [] : size + bytes + [13, 10]))
     }
 
     /// Returns a step that sends text as one chunk of a chunked body.
     ///
-    /// If the text is empty, the step sends nothing, because an empty chunk would end the body.
+    /// If the text is empty, the step sends nothing, because an empty chunk would end the body. In the response to a
+    /// HEAD request, the step also sends nothing.
     public static func chunk(_ text: String) -> Self { .chunk(Array(text.utf8)) }
 
     /// Returns a step that ends a chunked body and sends the given trailers.
     ///
+    /// In the response to a HEAD request, the step sends nothing.
+    ///
     /// - Parameter trailers: The names and values of the trailers, in order. The default is an empty list.
     public static func lastChunk(trailers: KeyValuePairs<String, String> = [:]) -> Self {
-        .send("0\r\n" + trailers.map { "\($0): \($1)\r\n" }.joined() + "\r\n")
+        let lines = trailers.map { "\($0): \($1)\r\n" }.joined()
+        return Self(kind: .content(Array("0\r\n\(lines)\r\n".utf8)))
     }
 
     /// Returns a step that sends the given bytes repeatedly, up to a total number of bytes.
@@ -146,7 +152,8 @@ public struct LoopbackStep: Sendable {
 
     /// A step that sends the request body back as a complete chunked body.
     ///
-    /// For a route that you add with `routeEarly`, the server sends the chunks while the request body arrives.
+    /// For a route that you add with `routeEarly`, the server sends the chunks while the request body arrives. In the
+    /// response to a HEAD request, the step sends nothing.
     package static var echoInChunks: Self { Self(kind: .echo) }
 
     /// A step that stops reading from the client until a later step, such as ``readOn``, resumes reading.

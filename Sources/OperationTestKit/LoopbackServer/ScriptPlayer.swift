@@ -51,7 +51,7 @@ struct ScriptPlayer {
         omitsContent = isHead
         self.closes = closes || answer.closes
         cut = answer.cut.map { ($0.offset, $0.ending) }
-        isEchoing = answer.steps.contains { if case .echo = $0.kind { true } else { false } }
+        isEchoing = !isHead && answer.steps.contains { if case .echo = $0.kind { true } else { false } }
     }
 
     /// The number of bytes that wait to be echoed.
@@ -116,7 +116,7 @@ struct ScriptPlayer {
         case .forever: return .stall
         case .body(let count):
             return bodyIsComplete || count.map { bodyCount >= $0 } == true ? nil : .awaitBody
-        case .echo: return sendEcho(bodyIsComplete: bodyIsComplete)
+        case .echo: return omitsContent ? nil : sendEcho(bodyIsComplete: bodyIsComplete)
         case .pace(let pace):
             steps.removeFirst()
             return .pace(pace)
