@@ -42,7 +42,7 @@ import OperationNetworking
 /// fails.
 ///
 /// If a request sends a file, the session keeps the file open until the session has read it for the recording. The
-/// session does not record times, metrics or informational responses.
+/// session does not record times, metrics, reason phrases or informational responses.
 public final class RecordingSession: NetworkSession {
     private struct State {
         var made = 0
@@ -186,7 +186,7 @@ extension RecordingRedactor {
         }
         return ResponseHead(
             url: URL(string: url(head.url)) ?? head.url, status: head.status, headers: headers, version: head.version,
-            reason: head.reason, isDecoded: head.isDecoded)
+            isDecoded: head.isDecoded)
     }
 }
 

@@ -63,6 +63,8 @@ struct RecordedSessionTests {
         #expect(live == ["a token", "page page=1", "page page=2", "new", "404", "truncatedBody"])
         let recording = recorder.recording
         #expect(recording.exchanges.count == 6)
+        let written = try SessionRecording(try recording.data())
+        #expect(written.exchanges.map(\.response) == recording.exchanges.map(\.response))
         let text = String(decoding: try recording.data(), as: UTF8.self)
         for secret in ["t0ps3cret", "hunter2", "c00kie", "token=abc"] { #expect(!text.contains(secret), "\(secret)") }
         // Values that are not secret are recorded unchanged.
