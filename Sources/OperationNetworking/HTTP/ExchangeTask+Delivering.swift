@@ -56,7 +56,7 @@ extension ExchangeTask {
             head, to: flight.prepared.selecting, requested: flight.sent, received: configuration.now(), key: cache.key)
         guard CacheRules.mayStore(response, method: hop.method, request: flight.prepared.headers) else {
             // The server was asked about a stored response, and sent another one that does not replace it.
-            if let kept = flight.kept, head.status < 500, ![401, 407, 408, 425, 429].contains(head.status) {
+            if let kept = flight.kept, head.status < 500, ![304, 401, 407, 408, 425, 429].contains(head.status) {
                 let resource = flight.prepared.resource
                 cache.perform { disk, now in disk.drop(kept.body, of: resource, now: now) }
             }

@@ -206,13 +206,15 @@
             #expect(text != "1")
         }
 
-        @Test(arguments: [200, 410])
-        func `a response that replaces a stored one but may not be stored removes it`(status: Int) async throws {
+        @Test(arguments: [200, 410], ["ETag", "X-No-Validator"])
+        func `a response that replaces a stored one but may not be stored removes it`(
+            status: Int, validator: String
+        ) async throws {
             let number = Locked(0)
             server.route("/a") { _ in
                 let count = number.next()
                 let answer = LoopbackAnswer.text("\(count)", status: count == 2 ? status : 200)
-                return answer.with("ETag", "\"\(count)\"")
+                return answer.with(validator, "\"\(count)\"")
                     .with("Cache-Control", count == 2 ? "no-store" : "max-age=10, stale-while-revalidate=60")
             }
             let session = session()
@@ -223,6 +225,21 @@
             // The new response reaches the cache shortly after it was sent.
             while try await session.run(server.url("/a")).text == "1" {}
             #expect(try await session.run(server.url("/a")).text != "1")
+        }
+
+        @Test func `a reload without a validator sends no condition, and only a 304 response keeps the old response`()
+            async throws
+        {
+            let session = try await sessionWithBody()
+            server.route("/a") { _ in .status(304) }
+            #expect(try await session.run(server.url("/a"), headers: ["Cache-Control": "no-cache"]).status == 304)
+            #expect(try await session.run(server.url("/a"), headers: ["If-None-Match": "\"x\""]).status == 304)
+            #expect(try await session.run(server.url("/a")).text == "body")
+            server.route("/a") { _ in .text("new").with("Cache-Control", "no-store") }
+            #expect(try await session.run(server.url("/a"), headers: ["Cache-Control": "no-cache"]).text == "new")
+            #expect(try await session.run(server.url("/a")).text == "new")
+            #expect(server.requests.map { $0["If-None-Match"] } == [nil, nil, "\"x\"", nil, nil])
+            #expect(server.requests.allSatisfy { $0["If-Modified-Since"] == nil })
         }
 
         @Test func `a suspended exchange starts no background revalidation`() async throws {

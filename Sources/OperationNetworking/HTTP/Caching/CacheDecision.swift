@@ -12,7 +12,8 @@ package enum CacheDecision: Equatable, Sendable {
     case serveAndRevalidate(Int, age: Int)
     /// Revalidate the stored response, which may also be served if the server fails.
     ///
-    /// If the response has no validator, the request is sent unchanged.
+    /// If the stored response has no validator, the request is sent unchanged, and its response replaces the stored
+    /// one.
     case revalidate(Int)
     /// Send the request as if nothing were stored.
     case forward
@@ -64,9 +65,7 @@ package enum CacheDecision: Equatable, Sendable {
             return .serveAndRevalidate(index, age: freshness.age)
         }
         // A response to HEAD has no body that could be stored.
-        guard method == "GET" else { return .forward }
-        let isForFailures = staleOnError(response, request: request, now: now) != nil
-        return CacheValidator(response.headers) != nil || isForFailures ? .revalidate(index) : .forward
+        return method == "GET" ? .revalidate(index) : .forward
     }
 
     /// Returns the age of a stored response that may be served if the server fails (RFC 5861, section 4), otherwise
