@@ -8,13 +8,14 @@ import OperationCore
 extension ExchangeTask {
     /// Delivers the headers, and lets the body follow.
     func deliver(_ head: ResponseHead, from source: ResponseSource, step: Int) {
+        let tee = keep(head, from: source)
         if let limit = configuration.maximumBodyBytes,
             Self.announcedLength(of: head, to: source.prepared.hop) > limit
         {
+            tee?.end(isComplete: false, isTooLarge: true)
             if isPresent(step) { finish(bodyTooLarge(head.status, limit)) }
             return discard(source)
         }
-        let tee = keep(head, from: source)
         switch state.withLock({ $0.machine.delivers(source, head, tee, step) }) {
         case .drop:
             tee?.end(isComplete: false)
@@ -62,7 +63,9 @@ extension ExchangeTask {
             }
             return nil
         }
-        return CacheTee(response, at: flight.prepared.resource, in: cache, since: flight.prepared.moment)
+        return CacheTee(
+            response, at: flight.prepared.resource, in: cache, since: flight.prepared.moment,
+            replacing: flight.kept?.body)
     }
 
     fileprivate func bodyTooLarge(_ status: Int?, _ limit: Int64) -> NetworkError {
@@ -274,20 +277,25 @@ package final class CacheTee: Sendable {
     private let cache: HTTPCache
     private let resource: String
     private let response: CachedResponse
+    private let replaced: CacheBody?
     private let state = Locked((window: FlowWindow(bound: 1 << 20), isOver: false))
     // Sendable: only used on the queue of the cache.
     private nonisolated(unsafe) var writer: Int?
 
     /// Creates a writer for a response.
     ///
-    /// - Parameter moment: The `moment` of the cache when the response was requested. The default is `nil`, which uses
-    ///   the present one.
+    /// - Parameters:
+    ///   - moment: The `moment` of the cache when the response was requested. The default is `nil`, which uses the
+    ///     present one.
+    ///   - replaced: The body of the stored response that the new response replaces. The default is `nil`.
     package init(
-        _ response: CachedResponse, at resource: String, in cache: HTTPCache, since moment: CacheChanges.Moment? = nil
+        _ response: CachedResponse, at resource: String, in cache: HTTPCache, since moment: CacheChanges.Moment? = nil,
+        replacing replaced: CacheBody? = nil
     ) {
         self.cache = cache
         self.resource = resource
         self.response = response
+        self.replaced = replaced
         cache.perform { [self] disk, _ in
             writer = disk.openWriter(since: moment)
             if writer == nil { state.withLock { $0.isOver = true } }
@@ -319,15 +327,26 @@ package final class CacheTee: Sendable {
     }
 
     /// Ends the copy, which is stored only if the body is complete.
-    package func end(isComplete: Bool) {
+    ///
+    /// If the body is complete but cannot be stored, the cache removes the response that the new one replaces.
+    ///
+    /// - Parameters:
+    ///   - isComplete: Whether the body is complete.
+    ///   - isTooLarge: Whether the body is incomplete only because it is larger than the session allows. The default is
+    ///     `false`.
+    package func end(isComplete: Bool, isTooLarge: Bool = false) {
         cache.perform { [self] disk, now in
-            guard let number = writer else { return }
-            writer = nil
-            if isComplete, !state.withLock({ $0.isOver }) {
-                disk.commit(number, response, at: resource, now: now)
-            } else {
-                disk.discardWriter(number)
+            var isStored = false
+            if let number = writer {
+                writer = nil
+                if isComplete, !state.withLock({ $0.isOver }) {
+                    isStored = disk.commit(number, response, at: resource, now: now)
+                } else {
+                    disk.discardWriter(number)
+                }
             }
+            guard let replaced, !isStored, isComplete || isTooLarge else { return }
+            disk.drop(replaced, of: resource, now: now)
         }
     }
 }

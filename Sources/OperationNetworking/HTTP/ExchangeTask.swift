@@ -153,17 +153,17 @@ extension ExchangeTask {
         old.timer?.cancel()
         old.drainTimer?.cancel()
         old.question?.cancel()
-        close(left, isComplete: error == nil)
+        close(left, after: error)
         var error = error
         if left.wasAnswered { error?.isUnsent = false }
         let call: ReceiverCalls.Call = { [self, error] in $0.task(self, didEndWith: error) }
         if isAbrupt { DispatchQueue.global().async { self.calls.end(call) } } else { calls.end(call) }
     }
 
-    private func close(_ left: Machine.Left, isComplete: Bool) {
-        left.copy?.end(isComplete: isComplete && left.isAnswer)
+    private func close(_ left: Machine.Left, after error: NetworkError?) {
+        left.copy?.end(isComplete: error == nil && left.isAnswer, isTooLarge: error?.code == .bodyTooLarge)
         switch left.source {
-        case .network(let flight): if !isComplete { flight.task.cancel() }
+        case .network(let flight): if error != nil { flight.task.cancel() }
         case .cache(_, let body?): configuration.cache?.perform { disk, _ in disk.closeReader(body) }
         case .cache, .nothing, nil: break
         }

@@ -304,6 +304,24 @@
             #expect(folder.files(".part").isEmpty && folder.files(".body").count <= 1)
         }
 
+        /// The limit of the session, and whether the response does not announce its length.
+        @Test(arguments: [(nil, false), (10_000, false), (10_000, true)] as [(Int64?, Bool)])
+        func `a response that is too large removes the stored one that it replaces`(
+            limit: Int64?, isChunked: Bool
+        ) async throws {
+            server.route("/a") { _ in .text("old").with("Cache-Control", "max-age=60") }
+            let session = session(CacheLimits(totalBytes: 1 << 20, bodyBytes: 50_000)) { $0.maximumBodyBytes = limit }
+            _ = try await session.run(server.url("/a"))
+            let large = String(repeating: "A", count: 100_000)
+            server.route("/a") { _ in
+                (isChunked ? LoopbackAnswer.chunks([large]) : .text(large)).with("Cache-Control", "max-age=60")
+            }
+            let seen = try await session.run(server.url("/a"), headers: ["Cache-Control": "no-cache"])
+            #expect(seen.error?.code == (limit == nil ? nil : .bodyTooLarge))
+            server.route("/a") { _ in .text("new") }
+            #expect(try await session.run(server.url("/a")).text == "new")
+        }
+
         @Test func `a damaged cached body is requested again`() async throws {
             let session = try await sessionWithBody()
             _ = await session.configuration.cache?.diskUsage()

@@ -136,20 +136,21 @@ package final class DiskCache {
         used -= writer.length
     }
 
-    /// Stores a response whose body is complete.
-    package func commit(_ number: Int, _ response: CachedResponse, at resource: String, now: Date) {
-        guard let (writer, since) = writers.removeValue(forKey: number) else { return }
+    /// Stores a response whose body is complete, and returns whether it was stored.
+    @discardableResult
+    package func commit(_ number: Int, _ response: CachedResponse, at resource: String, now: Date) -> Bool {
+        guard let (writer, since) = writers.removeValue(forKey: number) else { return false }
         let key = CacheFile.key(of: resource)
         guard let body = writer.finish(key: key) else {
             used -= writer.length
-            return
+            return false
         }
-        folder.exclusively {
-            guard !changes.hasForgotten(key, since: since) else { return remove(body) }
+        return folder.exclusively { () -> Bool in
             var metadata = self.metadata(resource, now: now) ?? CacheMetadata(resource: resource)
             let removed = metadata.put(CacheMetadata.Variant(response: response, body: body))
-            guard save(metadata, now: now) else { return remove(body) }
-            for body in removed { remove(body) }
+            let isStored = !changes.hasForgotten(key, since: since) && save(metadata, now: now)
+            for body in isStored ? removed : [body] { remove(body) }
+            return isStored
         }
     }
 
