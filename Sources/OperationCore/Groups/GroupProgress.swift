@@ -41,8 +41,9 @@ extension GroupOperation {
     /// `mapError`, report the same fraction. Any other child contributes its weight only after it has ended.
     ///
     /// The fraction decreases only if the total weight grows, for example because you add children. To prevent this,
-    /// declare the expected total weight with ``expect(totalWeight:)``. When a group with children has succeeded, the
-    /// fraction is one. After a failure or a cancellation, the fraction no longer changes.
+    /// declare the expected total weight with ``expect(totalWeight:)``. When the group has succeeded, the fraction is
+    /// one. For this, a group whose children all have the weight 0 then reports the weight 1. After a failure or a
+    /// cancellation, the fraction no longer changes.
     public var groupProgress: GroupProgress { engine.progress }
 
     /// A closure that is called on the `callbackQueue` when the children make progress.
@@ -233,7 +234,7 @@ final class GroupProgressReporter: Sendable {
         let progress = engine.state.withLock { $0.meter.progress }
         let (handler, mainActorHandlers, foundation) = state.withLock { state in
             // On a concurrent queue a turn that read the progress before the end may come here after the last report.
-            let isOutdated = state.isLast && progress.completedWeight < progress.totalWeight
+            let isOutdated = state.isLast && progress.fraction < 1
             let hasChanged = !isOutdated && state.reported != progress
             if hasChanged { state.reported = progress }
             return hasChanged ? (state.handler, state.mainActorHandlers, state.foundation) : (nil, [], nil)
@@ -334,6 +335,8 @@ package struct GroupMeter: Sendable {
 
     package var progress: GroupProgress {
         let total = isOpen && expected == 0 ? added + 1 : max(added, expected)
+        // Without any weight, the fraction of a complete group would be 0.
+        if isComplete, total == 0 { return GroupProgress(completedWeight: 1, totalWeight: 1) }
         return GroupProgress(
             completedWeight: isComplete ? total : min(frozen ?? ended + partial, total), totalWeight: total)
     }

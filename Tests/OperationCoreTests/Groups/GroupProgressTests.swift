@@ -137,6 +137,18 @@ struct GroupProgressTests {
         }
     }
 
+    @Test(arguments: [0, 2]) func `a group without any weight completes its progress`(children: Int) async throws {
+        let told = EventRecorder<Double>(), group = GroupOperation(policy: .collectAll)
+        for number in 0..<children { try group.add(ClosureOperation { number }, weight: 0) }
+        let queue = DispatchQueue(label: "told")
+        group.callbackQueue = queue
+        group.groupProgressHandler = { told.record($0.fraction) }
+        let foundation = group.progress
+        await group.startAndEnd()
+        await queue.drain()
+        #expect(told.events == [1] && foundation.isFinished && group.groupProgress.fraction == 1)
+    }
+
     @Test func `no progress is reported after a cancellation, and the group is freed`() async throws {
         let census = LiveObjects()
         await {
