@@ -96,14 +96,19 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     ///
     /// - Parameters:
     ///   - key: The key of the work. OperationKit holds a lock while it calls the key's `==` and `hash(into:)` methods,
-    ///     so these methods must only compare and hash.
+    ///     so these methods must only compare and hash. If the key does not equal itself, as `Double.nan` does not, the
+    ///     operation does not share its work.
     ///   - make: A closure that creates the operation that does the work. If no work executes for the key and no result
     ///     is kept, the closure is called on the thread that starts the shared operation. The closure must return a new
     ///     operation that no other code starts.
     public func operation(
         for key: Key, make: @escaping @Sendable () -> TypedOperation<ResultType, ErrorType>
     ) -> AsyncOperation<ResultType, ErrorType> {
-        SharedOperation(
+        // The table would never find the key again, so the operation gets a table with another key.
+        guard key == key else {
+            return SharedOperations<Bool, ResultType, ErrorType>(options).operation(for: true, make: make)
+        }
+        return SharedOperation(
             SharedOperation.Share(
                 join: { [self] participant in join(participant, key, make) },
                 leave: { [self] participant in leave(participant, key) },

@@ -334,7 +334,12 @@ extension QueueManager {
     public func addUnique(
         _ operation: ManagedOperation, key: some Hashable & Sendable, policy: UniqueWorkPolicy
     ) throws(OperationSetupError) -> Bool {
-        try engine.uniqueWork.add(operation, UniqueWorkKey(key), policy, queue: engine.name) {
+        // The table would never find a key such as `Double.nan` again, and no other operation has an equal key.
+        guard key == key else {
+            try add(operation)
+            return true
+        }
+        return try engine.uniqueWork.add(operation, UniqueWorkKey(key), policy, queue: engine.name) {
             () throws(OperationSetupError) in
             try add(operation)
         }

@@ -52,6 +52,17 @@ struct SharedOperationTests {
         #expect(runs.all[0].isFinished)
     }
 
+    @Test func `operations with a key that does not equal itself end, but share nothing`() async throws {
+        let flights = SharedOperations<Double, Int, Flaw>()
+        let participants = (0..<2).map { _ in flights.operation(for: .nan) { runs.make() } }
+        for participant in participants { participant.start() }
+        #expect(runs.all.count == 2)
+        participants[0].cancel()
+        await participants[0].ended()
+        runs.all[1].finish(withResult: 7)
+        #expect(try await participants[1].value == 7)
+    }
+
     @Test func `a run that limits its own priority is not raised repeatedly`() {
         let run = Capped()
         let participants = [Operation.QueuePriority.high, .veryHigh, .veryHigh].map { priority in

@@ -26,6 +26,13 @@ struct UniqueWorkTests {
         #expect(new.calls.events.isEmpty)
     }
 
+    @Test func `a key that does not equal itself is not stored, and its operations all run`() async throws {
+        let operations = [HandDriven(), HandDriven()]
+        for operation in operations { #expect(try queue.addUnique(operation, key: Double.nan, policy: .keep)) }
+        #expect(queue.engine.uniqueWork.count == 0)
+        for operation in operations { await operation.finishOnceBegun(withResult: 1) }
+    }
+
     @Test func `keep accepts a new operation if the present one is canceled, and runs it afterward`() async throws {
         let present = HandDriven(windsDown: true), new = HandDriven()
         try queue.addUnique(present, key: "a", policy: .keep)
