@@ -148,13 +148,14 @@ public enum TestPattern {
     /// Returns `count` bytes of the pattern, beginning at an offset.
     ///
     /// - Parameters:
-    ///   - offset: The offset of the first byte, which must not be negative. The default is 0.
+    ///   - offset: The offset of the first byte. The default is 0.
     ///   - count: The number of bytes, which must not be negative.
     public static func bytes(from offset: Int = 0, count: Int) -> [UInt8] {
+        let first = indexInBlock(offset)
         var bytes: [UInt8] = []
         bytes.reserveCapacity(count)
         while bytes.count < count {
-            let start = (offset + bytes.count) % period
+            let start = (first + bytes.count) % period
             bytes += block[start..<min(period, start + count - bytes.count)]
         }
         return bytes
@@ -166,16 +167,23 @@ public enum TestPattern {
     ///   - bytes: The bytes to compare with the pattern.
     ///   - offset: The offset of the first byte in the pattern. The default is 0.
     public static func matches(_ bytes: UnsafeRawBufferPointer, from offset: Int = 0) -> Bool {
-        block.withUnsafeBytes { block in
+        let first = indexInBlock(offset)
+        return block.withUnsafeBytes { block in
             var done = 0
             while done < bytes.count, let left = bytes.baseAddress, let right = block.baseAddress {
-                let start = (offset + done) % period
+                let start = (first + done) % period
                 let size = min(period - start, bytes.count - done)
                 if memcmp(left + done, right + start, size) != 0 { return false }
                 done += size
             }
             return true
         }
+    }
+
+    /// Returns the index of a byte in ``block``, because the pattern also repeats before the offset 0.
+    private static func indexInBlock(_ offset: Int) -> Int {
+        let rest = offset % period
+        return rest < 0 ? rest + period : rest
     }
 
     /// Returns a Boolean value that indicates whether the bytes in an array match the pattern, beginning at an offset.

@@ -80,6 +80,13 @@ struct LoopbackAnswerTests {
         }
     }
 
+    @Test func `the test pattern has bytes at negative offsets and at the largest one`() {
+        let bytes = TestPattern.bytes(from: TestPattern.period - 5, count: 10)
+        #expect(TestPattern.bytes(from: -5, count: 10) == bytes)
+        #expect(TestPattern.matches(bytes, from: -5) && !TestPattern.matches(bytes, from: -6))
+        #expect(TestPattern.matches(TestPattern.bytes(from: .max, count: 70_000), from: .max))
+    }
+
     @Test func `a file is served in a range, and an empty file is served`() async throws {
         let path = "/tmp/loopback-\(UInt64.random(in: 0 ... .max)).bin"
         try Data(TestPattern.bytes(count: 300_000)).write(to: URL(fileURLWithPath: path))
