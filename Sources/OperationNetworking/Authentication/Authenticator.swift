@@ -145,7 +145,7 @@ public struct AuthenticationOptions: Sendable {
 ///
 /// ```swift
 /// struct Token: Decodable, Sendable {
-///     let access: String, refresh: String, lifetime: Double
+///     let access: String, refresh: String, lifetime: Int
 /// }
 ///
 /// func shop(at url: URL, signedInWith token: Token) -> NetworkBase {
