@@ -196,6 +196,10 @@ package struct FormEncodingError: Error, Sendable, Hashable {
         keyPath = path.map(\.stringValue).joined(separator: ".")
         message = keyPath.isEmpty ? reason : "At \(keyPath): \(reason)"
     }
+
+    static func tooDeep(at path: [any CodingKey]) -> FormEncodingError {
+        FormEncodingError(.tooDeep, at: path, "The value is nested more than \(MixedValue.deepest) levels deep.")
+    }
 }
 
 extension FormEncodingError: CustomStringConvertible {
@@ -222,20 +226,21 @@ struct FormWriter {
                 .notKeyed, at: [], "A form consists of names and values. Send a value with keys, or a dictionary.")
         }
         var writer = FormWriter(options: options)
-        for child in children { writer.write(child.node, name: child.key) }
+        for child in children { try writer.write(child.node, name: child.key) }
         return writer.pairs
     }
 
-    private mutating func write(_ node: FormNode, name: String) {
+    private mutating func write(_ node: FormNode, name: String) throws(FormEncodingError) {
+        if node.isTooDeep { throw .tooDeep(at: []) }
         switch node.content {
         case .empty: break
         case .null:
             if let text = options.nilText { pairs.append((name, text)) }
         case .text(let text): pairs.append((name, text))
         case .list(let nodes):
-            for (index, node) in nodes.enumerated() { write(node, name: options.arrayName(name, index)) }
+            for (index, node) in nodes.enumerated() { try write(node, name: options.arrayName(name, index)) }
         case .keyed(let children):
-            for child in children { write(child.node, name: options.nestedName(name, child.key)) }
+            for child in children { try write(child.node, name: options.nestedName(name, child.key)) }
         }
     }
 

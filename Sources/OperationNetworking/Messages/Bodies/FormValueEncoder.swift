@@ -11,10 +11,7 @@ struct FormValueEncoder: Encoder {
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
     func write(_ value: some Encodable) throws {
-        guard codingPath.count <= MixedValue.deepest else {
-            throw FormEncodingError(
-                .tooDeep, at: codingPath, "The value is nested more than \(MixedValue.deepest) levels deep.")
-        }
+        guard codingPath.count <= MixedValue.deepest else { throw FormEncodingError.tooDeep(at: codingPath) }
         switch value {
         case let date as Date:
             guard date.timeIntervalSince1970.isFinite else { throw notANumber() }
@@ -163,10 +160,29 @@ final class FormNode {
     }
 
     var content = Content.empty
+    /// The number of nodes around this one.
+    private let depth: Int
+    /// Whether a node is missing because it would be too deep.
+    private(set) var isTooDeep = false
+
+    init(depth: Int = 0) {
+        self.depth = depth
+    }
+
+    /// Returns a node for this one, or `nil` if the node would be too deep.
+    ///
+    /// The tree is written and released in a recursion. A nested container cannot throw an error, so the writer does.
+    private func inner() -> FormNode? {
+        guard depth < MixedValue.deepest else {
+            isTooDeep = true
+            return nil
+        }
+        return FormNode(depth: depth + 1)
+    }
 
     /// Adds a node at the end of the list, and returns the node.
     func appended() -> FormNode {
-        let node = FormNode()
+        guard let node = inner() else { return FormNode(depth: depth) }
         if case .list(var nodes) = content {
             content = .empty
             nodes.append(node)
@@ -179,12 +195,11 @@ final class FormNode {
 
     /// Adds a node for a key, and returns the node.
     func child(_ key: String) -> FormNode {
+        guard let node = inner() else { return FormNode(depth: depth) }
         guard case .keyed(var pairs) = content else {
-            let node = FormNode()
             content = .keyed([(key, node)])
             return node
         }
-        let node = FormNode()
         content = .empty
         pairs.append((key, node))
         content = .keyed(pairs)

@@ -164,6 +164,30 @@ struct FormEncoderTests {
         #expect(body?.message.contains("At a:") == true)
     }
 
+    /// A value with two containers in each other for each round, and no other content.
+    struct Containers: Encodable {
+        enum Key: CodingKey { case inner }
+        let rounds: Int
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: Key.self)
+            for _ in 0..<rounds {
+                var list = container.nestedUnkeyedContainer(forKey: .inner)
+                container = list.nestedContainer(keyedBy: Key.self)
+            }
+        }
+    }
+
+    @Test func `nested containers that are too deep are an error, even if they are empty`() throws {
+        #expect(try FormEncoder().text(of: Containers(rounds: 128)).isEmpty)
+        for rounds in [129, 500] {
+            let error = #expect(throws: FormEncodingError.self) {
+                try FormEncoder().text(of: Containers(rounds: rounds))
+            }
+            #expect(error?.code == .tooDeep)
+        }
+    }
+
     @Test func `random texts survive encoding and decoding`() throws {
         var generator = SeededGenerator(seed: 41)
         for round in 0..<300 {
