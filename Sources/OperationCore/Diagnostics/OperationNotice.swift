@@ -58,6 +58,8 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         /// that the queue cannot observe, and other operations are ready.
         public static let tooManyWaits = Kind("tooManyWaits")
         /// OperationKit does not use a file or folder, because another user of the computer could have written to it.
+        ///
+        /// OperationKit also reports this kind if the URL of a cache's folder is not a file URL.
         public static let untrustedFile = Kind("untrustedFile")
         /// A body waits for an operation or for its own queue, but the wait cannot end before the body returns.
         public static let waitsForItself = Kind("waitsForItself")

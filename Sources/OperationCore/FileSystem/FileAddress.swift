@@ -112,7 +112,7 @@ package enum FileInterruption: Error {
     case failed(FileOperationError)
 
     /// Returns the error to report outside an operation, where the work is never canceled.
-    func error(_ action: FileOperationError.Action, _ url: URL) -> FileOperationError {
+    package func error(_ action: FileOperationError.Action, _ url: URL) -> FileOperationError {
         switch self {
         case .failed(let error): error
         case .cancelled: FileOperationError(code: .busy, action: action, path: url.path)

@@ -181,6 +181,20 @@ struct UntrustedFilesTests {
         #expect(throws: FileOperationError.self) { try FileCookieStorage(url: folder.url).load() }
     }
 
+    @Test(arguments: ["https://h.com", "file://h.com"])
+    func `a URL that names no file on this computer is not used as a path`(_ prefix: String) throws {
+        let file = try file("{\"version\":1,\"cookies\":[]}")
+        let storage = FileCookieStorage(url: try #require(URL(string: prefix + file.path)))
+        for use in [{ _ = try storage.load() }, { try storage.save([]) }] as [() throws -> Void] {
+            let error = #expect(throws: FileOperationError.self) { try use() }
+            #expect(error?.code == .notAFileURL)
+        }
+        let place = try #require(URL(string: prefix + folder.url.path))
+        let disk = DiskCache(folder: CacheFolder(url: place), limits: CacheLimits())
+        #expect(try !disk.keep(Data("body".utf8), at: "http://h.com/"))
+        #expect(folder.files("").map(\.lastPathComponent) == [file.lastPathComponent])
+    }
+
     @Test func `cookies are read and saved through the user's own symbolic links, not those of others`()
         async throws
     {

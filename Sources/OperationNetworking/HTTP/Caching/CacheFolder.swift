@@ -7,7 +7,8 @@ import OperationCore
 /// The folder of a cache, whose methods report only that something failed, not why.
 ///
 /// A cache that cannot read or write counts as empty. So does a cache in a folder to which another user could have
-/// written. Files are not flushed to the disk, because a checksum detects the damage of a power failure.
+/// written, or whose URL is not a file URL. Files are not flushed to the disk, because a checksum detects the damage of
+/// a power failure.
 package struct CacheFolder {
     package static let chunkSize = 64 << 10
 
@@ -15,15 +16,24 @@ package struct CacheFolder {
     package let files: FileSystem
     /// The maximum number of milliseconds to wait until another cache releases the folder.
     private let claimTries: Int
+    /// Whether the URL names a folder on this computer.
+    private let isLocal: Bool
 
     package init(url: URL, files: FileSystem = FileSystem(), claimTries: Int = 250) {
         self.url = url
         self.files = files
         self.claimTries = claimTries
+        isLocal = (try? FileAddress(url, for: .reading)) != nil
     }
 
     /// Creates a missing folder for its owner alone, and reports a folder to which other users can write.
     package func prepare() {
+        guard isLocal else {
+            return OperationDiagnostics.report(
+                .untrustedFile, by: "HTTPCache",
+                "The URL of the folder does not name a folder on this computer, so the cache stays empty. Create the "
+                    + "URL with URL(fileURLWithPath:).")
+        }
         try? FileManager.default.createDirectory(
             at: url, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         guard !isTrusted, case .success = files.status(of: place) else { return }
@@ -34,7 +44,7 @@ package struct CacheFolder {
     }
 
     /// Whether no other user could have put a file into the folder.
-    private var isTrusted: Bool { files.isTrustedFolder(place) }
+    private var isTrusted: Bool { isLocal && files.isTrustedFolder(place) }
 
     private var place: FolderEntry { FolderEntry(PathBytes(url.path)) }
 

@@ -18,9 +18,9 @@ import Foundation
 /// response, the response is missing afterward, but the cache never returns a damaged response. The cache reads and
 /// writes bodies in chunks, so that a large body is never in memory as a whole.
 ///
-/// Other users cannot read the cached responses. If another user owns the folder or can write to it, the cache does not
-/// use the folder and stores no responses. OperationKit reports this problem with the notice
-/// `OperationNotice.Kind.untrustedFile`.
+/// Other users cannot read the cached responses. If another user owns the folder or can write to it, or if its URL is
+/// not a file URL, the cache does not use the folder and stores no responses. OperationKit reports this problem with
+/// the notice `OperationNotice.Kind.untrustedFile`.
 public final class HTTPCache: Sendable {
     /// The queue for all work on files, one item at a time.
     private let queue = DispatchQueue(label: "OperationKit.HTTPCache", qos: .userInitiated)
@@ -33,7 +33,8 @@ public final class HTTPCache: Sendable {
     /// Creates a cache in a folder and creates the folder if necessary.
     ///
     /// - Parameters:
-    ///   - folder: The folder in which the cache stores responses. Do not store other files in the folder.
+    ///   - folder: The file URL of the folder in which the cache stores responses. Do not store other files in the
+    ///     folder.
     ///   - totalBytes: The maximum number of bytes that the cache uses on disk, including metadata and incomplete
     ///     bodies. If the cache exceeds this limit, it removes the least recently used responses. The default is 256
     ///     MiB.

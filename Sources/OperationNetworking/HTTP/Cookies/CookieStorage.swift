@@ -58,10 +58,10 @@ public struct FileCookieStorage: CookieStorage {
     /// symbolic link and a file that has more than one hard link. In these cases, the method returns an empty array,
     /// and OperationKit reports the notice `OperationNotice.Kind.untrustedFile`.
     ///
-    /// - Throws: A `FileOperationError` if the method cannot read the file, or a `DecodingError` if the file is
-    ///   damaged.
+    /// - Throws: A `FileOperationError` if the method cannot read the file or the URL is not a file URL, or a
+    ///   `DecodingError` if the file is damaged.
     public func load() throws -> [Cookie] {
-        let file = target
+        let file = try target(for: .reading)
         switch FileSystem().readTrusted(FolderEntry(PathBytes(file.path)), limit: Self.largest) {
         case .success(let bytes): return try JSONDecoder().decode(Contents.self, from: Data(bytes)).cookies
         case .failure(SystemError(ENOENT)): return []
@@ -87,7 +87,7 @@ public struct FileCookieStorage: CookieStorage {
     /// - Throws: A `FileOperationError`. The code is `untrusted` if ``load()`` would ignore the contents of the
     ///   existing file.
     public func save(_ cookies: [Cookie]) throws {
-        let file = target
+        let file = try target(for: .writing)
         if case .failure(.untrusted) = FileSystem().openTrusted(FolderEntry(PathBytes(file.path))) {
             throw FileOperationError(code: .untrusted, action: .writing, path: file.path)
         }
@@ -96,8 +96,15 @@ public struct FileCookieStorage: CookieStorage {
         try folder.replaceFile(with: bytes)
     }
 
-    /// The file at the end of a chain of this user's symbolic links, or the file itself if it is not a symbolic link.
-    private var target: URL {
+    /// Returns the file at the end of a chain of this user's symbolic links, or the file itself if it is not a symbolic
+    /// link.
+    private func target(for action: FileOperationError.Action) throws(FileOperationError) -> URL {
+        do throws(FileInterruption) {
+            // The path of a URL that is not a file URL is a different file on this computer.
+            _ = try FileAddress(url, for: action)
+        } catch {
+            throw error.error(action, url)
+        }
         var target = url
         // The number of links that Linux follows.
         for _ in 0..<40 {
