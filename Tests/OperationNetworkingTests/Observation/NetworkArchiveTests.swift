@@ -213,6 +213,14 @@ struct NetworkArchiveTests {
         #expect(try count < 50_000 && page["comment"].text == "the first \(count) of 50000 bytes")
     }
 
+    @Test(arguments: [.nan, .infinity, 1e300, -1e12] as [Double])
+    func `an event whose date has no text gets an entry at the beginning of 1970`(seconds: Double) throws {
+        let archive = NetworkArchive()
+        archive.observe(NetworkEvent(.sending, date: Date(timeIntervalSince1970: seconds)))
+        archive.observe(NetworkEvent(.attemptEnded))
+        #expect(try entries(archive).map { try $0["startedDateTime"].text.prefix(10) } == ["1970-01-01"])
+    }
+
     @Test func `a form is stored as its parameters, without a text`() async throws {
         for redaction in [LogRedaction.secrets, .none] {
             var options = NetworkArchive.Options()
