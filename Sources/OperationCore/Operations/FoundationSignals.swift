@@ -145,7 +145,7 @@ import Foundation
         /// will start both.
         ///
         /// - Parameters:
-        ///   - isByQueue: Whether the start may come from that queue. If so, a faster check comes first.
+        ///   - isByQueue: Whether the start may come from that queue.
         ///   - ignoresMaps: Whether mapped operations are ignored.
         func isHeldByQueue(isByQueue: Bool, ignoresMaps: Bool = false) -> Bool {
             if let original { return original.isHeldByQueue(isByQueue: isByQueue, ignoresMaps: ignoresMaps) }
@@ -153,7 +153,6 @@ import Foundation
                 (core.wasAskedForReadiness, ignoresMaps ? [] : core.extras?.maps?.unstarted ?? [])
             }
             if wasAsked {
-                if isByQueue, isStartedByCurrentQueue { return false }
                 if FoundationQueueProbe.isHeld(self, mayBeStarting: !isByQueue) { return true }
                 // The queue holds the operation, which no longer waits for its start. So the queue is starting it.
                 if isByQueue, !maps.isEmpty, FoundationQueueProbe.isHeld(self, mayBeStarting: true) { return false }
@@ -164,16 +163,8 @@ import Foundation
         /// Returns the source of the start of a mapped operation.
         func startOfMap(_ record: MapRecord, isByQueue: Bool) -> StartOfMap {
             guard core.withLock({ _ in record.wasAsked }) else { return .manual }
-            if isByQueue, isStartedByCurrentQueue { return .byQueue }
             if FoundationQueueProbe.isHeld(self, mayBeStarting: !isByQueue) { return .beside }
             return isByQueue && FoundationQueueProbe.isHeld(self, mayBeStarting: true) ? .byQueue : .manual
-        }
-
-        /// Whether Foundation's current queue seems to be starting the operation.
-        ///
-        /// A queue starts its operations on a thread on which it is the current queue, and not inside another body.
-        private var isStartedByCurrentQueue: Bool {
-            OperationQueue.current != nil && !Thread.isMainThread && ThreadNotes.current.queuedBodies == 0
         }
     }
 #endif
@@ -296,49 +287,79 @@ struct ReadinessReports {
     /// A probe that finds out whether a Foundation queue holds an operation that it has not started.
     ///
     /// Starting such an operation manually is a mistake. Foundation on Linux then continues to use the operation after
-    /// it was freed, and it has no API that detects this. The probe reads two private fields of the operation by
-    /// reflection. The probe does so only if the operation is started manually after `isReady` was read, as a queue
-    /// does.
+    /// it was freed, and it has no API that detects this. The probe reads two private properties of the operation from
+    /// its memory, which takes about a nanosecond. Reflection takes about as long as a queue needs for an operation, so
+    /// it only finds the positions of the properties once.
     enum FoundationQueueProbe {
         /// Returns whether a Foundation queue holds the operation.
         ///
         /// - Parameter mayBeStarting: Whether an operation that its queue is starting at this moment counts.
         static func isHeld(_ operation: Operation, mayBeStarting: Bool) -> Bool {
-            guard let positions, let mirror = foundationMirror(of: operation) else { return false }
-            guard child(of: mirror, at: positions.queue) is Unmanaged<OperationQueue> else { return false }
-            return mayBeStarting || "\(child(of: mirror, at: positions.state))" != startingState
+            guard let layout, read(operation, at: layout.queue, as: UInt.self) != 0 else { return false }
+            return mayBeStarting || read(operation, at: layout.state, as: UInt8.self) != layout.starting
         }
 
         /// Returns the name of the operation's state in Foundation, or an empty string if it cannot be found.
         static func state(of operation: Operation) -> String {
-            guard let positions, let mirror = foundationMirror(of: operation) else { return "" }
-            return "\(child(of: mirror, at: positions.state))"
+            guard let layout else { return "" }
+            return layout.states[read(operation, at: layout.state, as: UInt8.self)] ?? ""
         }
 
-        /// The state that a queue sets just before it calls `start()`.
-        private static let startingState = "starting"
-
-        /// The positions of the two fields, or `nil` if a later version of Foundation does not have these names.
+        /// The layout of an operation in memory, or `nil` if a later version of Foundation has other properties.
         ///
-        /// The positions are read from a new operation, because reading the other fields of an operation in use would
-        /// be a data race.
-        private static let positions: (queue: Int, state: Int)? = {
-            guard let mirror = foundationMirror(of: Operation()) else { return nil }
-            let labels = mirror.children.map(\.label)
-            guard let queue = labels.firstIndex(of: "__queue"), let state = labels.firstIndex(of: "__state") else {
-                return nil
+        /// The properties of a class follow its header in the order of their declaration. Each begins at the next
+        /// multiple of its alignment. The layout comes from a new operation, because reading the other properties of
+        /// an operation in use would be a data race.
+        ///
+        /// The tuple contains the position of the pointer to the queue, which is 0 if no queue holds the operation, and
+        /// the position of the state, which is one byte. It also contains the names of the states by their values in
+        /// memory, and the state that a queue sets just before it calls `start()`.
+        private static let layout: (queue: Int, state: Int, states: [UInt8: String], starting: UInt8)? = {
+            let operation = Operation()
+            let mirror = Mirror(reflecting: operation)
+            guard mirror.superclassMirror?.children.isEmpty == true else { return nil }
+            var (end, positions, states) = (2 * MemoryLayout<UInt>.size, [String: Int](), [UInt8: String]())
+            var isConfirmed = false
+            for (label, value) in mirror.children {
+                let (position, size) = place(value, after: end)
+                end = position + size
+                positions[label ?? ""] = position
+                if label == "__state", let state = value as? any RawRepresentable<UInt8> { states = names(like: state) }
+                // The address of each object must be at its position. An object after both properties confirms their
+                // positions.
+                guard type(of: value) is AnyClass else { continue }
+                let object = UInt(bitPattern: ObjectIdentifier(value as AnyObject))
+                guard read(operation, at: position, as: UInt.self) == object else { return nil }
+                isConfirmed = positions["__state"] != nil && positions["__queue"] != nil
             }
-            return (queue, state)
+            guard isConfirmed, let queue = positions["__queue"], let state = positions["__state"],
+                let starting = states.first(where: { $0.value == "starting" })?.key
+            else { return nil }
+            return (queue, state, states, starting)
         }()
 
-        private static func child(of mirror: Mirror, at position: Int) -> Any {
-            mirror.children[mirror.children.index(mirror.children.startIndex, offsetBy: position)].value
+        /// Returns the position and the size of a property after one that ends at `end`.
+        private static func place<Value>(_ value: Value, after end: Int) -> (position: Int, size: Int) {
+            let alignment = MemoryLayout<Value>.alignment
+            return ((end + alignment - 1) / alignment * alignment, MemoryLayout<Value>.size)
         }
 
-        private static func foundationMirror(of operation: Operation) -> Mirror? {
-            var mirror: Mirror? = Mirror(reflecting: operation)
-            while let current = mirror, current.subjectType != Operation.self { mirror = current.superclassMirror }
-            return mirror
+        /// Returns the names of all values of an enumeration of one byte.
+        private static func names<State: RawRepresentable<UInt8>>(like state: State) -> [UInt8: String] {
+            guard MemoryLayout<State>.size == 1 else { return [:] }
+            let states = (UInt8.min...UInt8.max).compactMap { State(rawValue: $0) }
+            return Dictionary(
+                states.map { state in (withUnsafeBytes(of: state) { $0[0] }, "\(state)") },
+                uniquingKeysWith: { first, _ in first })
+        }
+
+        private static func read<Value: BitwiseCopyable>(
+            _ operation: Operation, at position: Int, as type: Value.Type
+        ) -> Value {
+            withExtendedLifetime(operation) {
+                UnsafeRawPointer(Unmanaged.passUnretained(operation).toOpaque())
+                    .load(fromByteOffset: position, as: type)
+            }
         }
     }
 #endif

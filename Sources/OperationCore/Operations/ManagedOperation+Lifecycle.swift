@@ -229,10 +229,7 @@ extension ManagedOperation {
         }
         if isTaken, !onlyIfNeeded { reportStartBesideQueue() }
         guard let action else { return }
-        let notes = ThreadNotes.current
-        notes.queuedBodies += 1
         perform(action)
-        notes.queuedBodies -= 1
         if action == .awaitDependencies, nodeIfAny?.listen(self) ?? true { dependenciesDidEnd() }
     }
 

@@ -16,8 +16,6 @@ final class ThreadNotes {
     ///
     /// See ``ThreadWorklist``.
     @exclusivity(unchecked) var pending = Fifo<() -> Void>()
-    /// The number of nested starts on the thread, of operations that a queue may hold or that have more than a body.
-    @exclusivity(unchecked) var queuedBodies = 0
     /// The work of the thread for a queue of this package, if it works for one.
     @exclusivity(unchecked) var worker: ThreadWork?
     /// The operations whose bodies run on the thread, or which must wait for other code on it, from the outermost to

@@ -32,6 +32,46 @@
             #expect(!hasComplaint(result))
         }
 
+        @Test func `L5: start() in another queue does not start an operation that waits in a queue`() async throws {
+            let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
+                try await TestThread.run {
+                    let notices = NoticeHub.recorder(for: "Notice: held")
+                    #expect(
+                        queueAloneRuns(whenNeeded: { operation in
+                            operation.name = "Notice: held"
+                            inAnotherQueue { operation.start() }
+                        }))
+                    #expect(notices.events.map(\.kind) == [.startedTwice])
+                }
+            }
+            #expect(!hasComplaint(result))
+        }
+
+        @Test func `L5: start() in a block of a serial queue does not start its next operations`() async throws {
+            let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
+                try await TestThread.run {
+                    let queue = OperationQueue()
+                    queue.maxConcurrentOperationCount = 1
+                    queue.isSuspended = true
+                    let bodies = Locked<[String]>([])
+                    let operation = QuickWork { _ in bodies.withLock { $0.append("operation") } }
+                    let mapped = QuickWork { _ in bodies.withLock { $0.append("mapped") } }.mapResult { $0 }
+                    queue.addOperation {
+                        operation.start()
+                        mapped.start()
+                        bodies.withLock { $0.append("first") }
+                    }
+                    queue.addOperation(operation)
+                    queue.addOperation(mapped as Operation)
+                    queue.addOperation { bodies.withLock { $0.append("last") } }
+                    queue.isSuspended = false
+                    queue.waitUntilAllOperationsAreFinished()
+                    #expect(bodies.withLock { $0 } == ["first", "operation", "mapped", "last"])
+                }
+            }
+            #expect(!hasComplaint(result))
+        }
+
         @Test
         func `L5: a mapped operation does not start its original while the original waits in a queue`() async throws {
             let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
