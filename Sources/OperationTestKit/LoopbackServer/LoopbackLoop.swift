@@ -21,6 +21,8 @@ final class LoopbackLoop {
     private var connectionCount = 0
     private var requestCount = 0
     private var accepts: Bool
+    /// Whether the system had no free descriptor for a waiting connection.
+    private var isOutOfFiles = false
     private var isStopped = false
 
     init(
@@ -49,7 +51,12 @@ final class LoopbackLoop {
     func run() {
         poller.watch(mailbox.reading, for: .readable)
         watchListeners()
-        while !isStopped { poller.wait { file, result in handle(file, result) } }
+        while !isStopped {
+            // No event reports that the system has a free descriptor again.
+            let triesAgain = isOutOfFiles
+            poller.wait(atMost: triesAgain ? 20 : -1) { file, result in handle(file, result) }
+            if triesAgain { watchListeners() }
+        }
         for connection in Array(connections.values) { connection.end(by: .close) }
         poller.close()
         listeners.close()
@@ -66,8 +73,6 @@ final class LoopbackLoop {
         poller.forget(connection.file)
         connections[connection.file] = nil
         files[connection.number] = nil
-        // If the system had no free descriptor, there is one now.
-        watchListeners()
     }
 
     private func handle(_ file: Int32, _ result: PollEvents) {
@@ -104,7 +109,7 @@ final class LoopbackLoop {
         for _ in 0..<64 where accepts {
             let (file, isOutOfFiles) = Sockets.accept(listener)
             // The poller would report the waiting connection repeatedly.
-            if isOutOfFiles { return listeners.files.forEach { poller.watch($0, for: []) } }
+            if isOutOfFiles { return watchListeners(isOutOfFiles: true) }
             guard let file else { return }
             let connection = LoopbackConnection(file: file, number: connectionCount, loop: self)
             connectionCount += 1
@@ -114,8 +119,9 @@ final class LoopbackLoop {
         }
     }
 
-    private func watchListeners() {
-        for file in listeners.files { poller.watch(file, for: accepts ? .readable : []) }
+    private func watchListeners(isOutOfFiles: Bool = false) {
+        self.isOutOfFiles = isOutOfFiles
+        for file in listeners.files { poller.watch(file, for: accepts && !isOutOfFiles ? .readable : []) }
     }
 }
 

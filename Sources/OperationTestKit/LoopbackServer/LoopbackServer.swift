@@ -183,7 +183,8 @@ public final class LoopbackServer: Sendable {
 
     /// Sets whether the server accepts new connections.
     ///
-    /// If the value is `false`, new connections wait in the system.
+    /// If the value is `false`, connections that the server has not accepted yet wait in the system. A client that has
+    /// just connected may have such a connection. After a response, the server has accepted it.
     package func setAccepting(_ accepts: Bool) { mailbox.post(.setAccepting(accepts)) }
 
     /// Ends all connections that have no request or response in progress, as a server does after a keep-alive timeout.

@@ -11,8 +11,12 @@ protocol Poller: AnyObject {
     /// Stops watching a descriptor, before it is closed.
     func forget(_ file: Int32)
 
-    /// Waits for an event, and calls `body` for each descriptor with events.
-    func wait(_ body: (Int32, PollEvents) -> Void)
+    /// Waits for an event for at most the given time, and calls `body` for each descriptor with events.
+    ///
+    /// - Parameters:
+    ///   - milliseconds: The maximum time to wait, or -1 to wait without a limit.
+    ///   - body: A closure that is called with a descriptor and its events.
+    func wait(atMost milliseconds: Int32, _ body: (Int32, PollEvents) -> Void)
 
     /// Releases the resources of the system.
     func close()
@@ -67,8 +71,8 @@ struct PollEvents: OptionSet {
             }
         }
 
-        func wait(_ body: (Int32, PollEvents) -> Void) {
-            let count = calls.wait(instance, events.baseAddress, Int32(Self.batch), -1)
+        func wait(atMost milliseconds: Int32, _ body: (Int32, PollEvents) -> Void) {
+            let count = calls.wait(instance, events.baseAddress, Int32(Self.batch), milliseconds)
             for index in 0..<max(Int(count), 0) {
                 let event = UnsafeRawBufferPointer(rebasing: events[(index * Event.size)..<((index + 1) * Event.size)])
                 let (file, result) = Event.load(from: event)
@@ -162,8 +166,8 @@ final class PollPoller: Poller {
         places[last.fd] = place
     }
 
-    func wait(_ body: (Int32, PollEvents) -> Void) {
-        guard poll(&entries, nfds_t(entries.count), -1) > 0 else { return }
+    func wait(atMost milliseconds: Int32, _ body: (Int32, PollEvents) -> Void) {
+        guard poll(&entries, nfds_t(entries.count), milliseconds) > 0 else { return }
         // The loop iterates over a copy, because handling an event changes the watched descriptors.
         for entry in entries where entry.revents != 0 {
             var result: PollEvents = []

@@ -261,6 +261,37 @@ struct LoopbackFaultTests {
         }
     }
 
+    #if os(Linux)
+        // Runs in a separate process, because all code of a process shares its descriptors.
+        @Test func `a server accepts a waiting connection when the system has a free descriptor again`() async throws {
+            await #expect(processExitsWith: .success) {
+                let server = try LoopbackServer()
+                let address = server.addresses[0]
+                try await TestThread.run {
+                    let first = try RawClient(address)
+                    func ask(_ client: RawClient) throws {
+                        try client.send(get("/"))
+                        #expect(try client.readAnswer().contains("404"))
+                    }
+                    // The server accepts the first connection while the process has free descriptors.
+                    try ask(first)
+                    var limit = rlimit(rlim_cur: 96, rlim_max: 96)
+                    setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                    var taken: [Int32] = []
+                    while case let file = open("/dev/null", O_RDONLY), file >= 0 { taken.append(file) }
+                    // The second client takes the only free descriptor, so the server has none to accept it.
+                    if let file = taken.popLast() { close(file) }
+                    let second = try RawClient(address)
+                    // The second of these responses is sent after the server tried to accept the second connection.
+                    for _ in 0..<2 { try ask(first) }
+                    #expect(server.counts.connections == 1)
+                    for file in taken { close(file) }
+                    try ask(second)
+                }
+            }
+        }
+    #endif
+
     @Test func `a greeting is sent before any request`() async throws {
         server.greet { number in number == 0 ? .raw("HTTP/1.1 408 Too Late\r\n\r\n") : nil }
         server.route("/") { _ in .text("ok") }
