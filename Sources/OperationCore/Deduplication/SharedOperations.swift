@@ -202,7 +202,7 @@ extension SharedOperations {
         case .queue(let queue):
             guard run.isUnused else { return }
             do {
-                try queue.add(run)
+                try queue.engine.add(run, awaitedBy: participant)
             } catch {
                 run.cancelIfUndecided(because: .runRefused(error))
                 run.startIfNeeded()

@@ -87,9 +87,9 @@ extension GroupEngine {
         let (queue, isPart, operation, isSuspended) = state.withLock {
             ($0.queue, $0.isPartOfQueue, $0.operation, $0.machine.isSuspended)
         }
-        let level = operation?.core.withLock { ($0.urgency, $0.isAwaited) }
-        guard let queue, let level else { return }
-        if queue.addChildren(children, level: level.0, areAwaited: level.1, areAccepted: isPart) {
+        guard let queue, let operation else { return }
+        let (level, isAwaited) = operation.core.withLock { ($0.urgency, $0.isAwaited) }
+        if queue.addChildren(children, of: operation, level: level, areAwaited: isAwaited, areAccepted: isPart) {
             // If the group was suspended in the meantime, it did not find the children in the queue.
             if isSuspended != state.withLock({ $0.machine.isSuspended }) { suspendChildren(children) }
             return

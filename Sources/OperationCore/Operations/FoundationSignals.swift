@@ -213,7 +213,8 @@ extension ManagedOperation {
         let (isReady, isMissed) = core.withLock { core in
             let isReady = core.isReady || core.node?.listen(self) ?? true
             core.wasAskedForReadiness = true
-            if core.machine.isStartUnderWay { core.wasAskedAfterStart = true }
+            // An operation that a queue or a group of this package will start counts as started.
+            if core.machine.isStartUnderWay || core.host != nil || core.parent != nil { core.wasAskedAfterStart = true }
             guard !core.machine.isStarted else { return (isReady, false) }
             if isReady, core.extras == nil { return (true, false) }
             return (isReady, core.need().readiness.report(isReady))

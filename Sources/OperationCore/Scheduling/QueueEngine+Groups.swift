@@ -10,11 +10,13 @@ extension QueueEngine {
     ///
     /// - Parameters:
     ///   - children: The children to add.
+    ///   - group: The operation of the group, which has begun.
     ///   - level: The minimum urgency of the children.
     ///   - areAwaited: Whether a body that blocks a thread waits for the children.
     ///   - areAccepted: Whether the queue accepted the children before it was shut down.
     func addChildren(
-        _ children: [ManagedOperation], level: QueueLevel, areAwaited: Bool, areAccepted: Bool
+        _ children: [ManagedOperation], of group: ManagedOperation, level: QueueLevel, areAwaited: Bool,
+        areAccepted: Bool
     ) -> Bool {
         let isTaken = state.withLock { state in
             if state.isClosed, !areAccepted { return false }
@@ -34,7 +36,7 @@ extension QueueEngine {
         }
         if claimed.count < children.count { releaseReservations(children.count - claimed.count) }
         // The end of a child often makes the group add the next one.
-        enterClaimed(claimed, isBorrowed: ThreadNotes.current.mayBegin)
+        enterClaimed(claimed, for: group, isBorrowed: ThreadNotes.current.mayBegin)
         return true
     }
 

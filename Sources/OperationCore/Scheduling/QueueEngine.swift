@@ -350,20 +350,23 @@ extension QueueEngine {
 extension QueueEngine {
     /// Adds an operation, in a reserved slot if `hasReservation` is `true`.
     ///
-    /// The reservation is used up even if the operation is not added.
+    /// The reservation is used up even if the operation is not added. If a running operation waits for this one, this
+    /// one does not wait for barriers that wait for the other.
     func add(
         _ operation: ManagedOperation, isBarrier: Bool = false, details: EntryDetails? = nil,
-        hasReservation: Bool = false
+        hasReservation: Bool = false, awaitedBy waiting: ManagedOperation? = nil
     ) throws(OperationSetupError) {
         let operation = operation.held
         if let refusal = operation.claim(for: self) {
             if hasReservation { releaseReservations(1) }
             throw refusal
         }
+        let joinsFront = waiting.map(isRunning) ?? false
         let addition = apply { state, after -> Result<QueueLevel, OperationSetupError> in
             if hasReservation { state.reserved -= 1 }
             if let refusal = self.refusal(of: 1, hasReservation: hasReservation, state) { return .failure(refusal) }
-            return .success(enter(operation, isBarrier: isBarrier, details, &state, &after))
+            let level = enter(operation, isBarrier: isBarrier, joinsFront: joinsFront, details, &state, &after)
+            return .success(level)
         }
         switch addition {
         case .success(let level): operation.raiseUpstreamIfNeeded(level)
@@ -407,8 +410,12 @@ extension QueueEngine {
 
     /// Adds operations for which slots are reserved.
     ///
-    /// If `isBorrowed` is `true`, the calling thread may begin one of them. See ``BorrowedThread``.
-    func enterClaimed(_ operations: [ManagedOperation], isBorrowed: Bool = false) {
+    /// If the operations belong to a group that has begun, they do not wait for barriers that wait for the group. If
+    /// `isBorrowed` is `true`, the calling thread may begin one of them. See ``BorrowedThread``.
+    func enterClaimed(
+        _ operations: [ManagedOperation], for group: ManagedOperation? = nil, isBorrowed: Bool = false
+    ) {
+        let joinsFront = group.map(isRunning) ?? false
         // The operations are added in portions, so that the threads of the queue do not have to wait for all of them.
         var rest = operations[...]
         while !rest.isEmpty {
@@ -420,7 +427,7 @@ extension QueueEngine {
             apply(isBorrowed: isBorrowed) { state, after in
                 state.reserved -= portion.count
                 for operation in portion {
-                    let level = enter(operation, isBarrier: false, nil, &state, &after)
+                    let level = enter(operation, isBarrier: false, joinsFront: joinsFront, nil, &state, &after)
                     if ManagedOperation.mayRaise(level) { raising.append((operation, level)) }
                 }
             }
@@ -444,10 +451,11 @@ extension QueueEngine {
     }
 
     private func enter(
-        _ operation: ManagedOperation, isBarrier: Bool, _ details: EntryDetails?, _ state: inout State,
-        _ after: inout After
+        _ operation: ManagedOperation, isBarrier: Bool, joinsFront: Bool, _ details: EntryDetails?,
+        _ state: inout State, _ after: inout After
     ) -> QueueLevel {
-        let slot = state.machine.enter(.operation(operation), isBarrier: isBarrier, details: details)
+        let slot = state.machine.enter(
+            .operation(operation), isBarrier: isBarrier, joinsFront: joinsFront, details: details)
         let place = operation.assignPlace(slot)
         put(operation, at: place, &state, &after)
         return place.level

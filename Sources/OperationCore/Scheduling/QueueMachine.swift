@@ -15,7 +15,8 @@ import Foundation
 /// ```
 ///
 /// The entries between two barriers form an *epoch*. Only entries of the front epoch may run. When all of its entries
-/// have ended, the next epoch becomes the front epoch. A barrier is an epoch with a single entry.
+/// have ended, the next epoch becomes the front epoch. A barrier is an epoch with a single entry. If the entry is a
+/// group, its children join the epoch, because the barrier cannot end before them.
 struct QueueMachine {
     /// The index of an entry in the table.
     ///
@@ -138,11 +139,15 @@ struct QueueMachine {
 // Adding and removing entries.
 extension QueueMachine {
     /// Adds an entry, whose stage is then set by `place`.
+    ///
+    /// If `joinsFront` is `true`, a running entry cannot end before this entry, so this entry overtakes all barriers.
     mutating func enter(
-        _ work: Work, level: QueueLevel = .normal, isBarrier: Bool = false, details: EntryDetails? = nil
+        _ work: Work, level: QueueLevel = .normal, isBarrier: Bool = false, joinsFront: Bool = false,
+        details: EntryDetails? = nil
     ) -> Slot {
         counts.entering += 1
-        return entries.insert(work, level: level, epoch: joinEpoch(isBarrier: isBarrier), details: details)
+        let epoch = joinEpoch(isBarrier: isBarrier, joinsFront: joinsFront)
+        return entries.insert(work, level: level, epoch: epoch, details: details)
     }
 
     /// Moves an entry to a stage, if it is in another one.
@@ -257,8 +262,8 @@ extension QueueMachine {
 
 // Epochs.
 extension QueueMachine {
-    mutating func joinEpoch(isBarrier: Bool) -> UInt32 {
-        if later.isEmpty, !front.isBarrier, !isBarrier {
+    private mutating func joinEpoch(isBarrier: Bool, joinsFront: Bool) -> UInt32 {
+        if joinsFront || later.isEmpty && !front.isBarrier && !isBarrier {
             front.live += 1
             return front.number
         }

@@ -159,12 +159,15 @@ extension QueueEngine {
             if present.engine === self, present.key != nil { return true }
             worker = present.outer
         }
-        for body in BodyWait.callers {
-            var next: ManagedOperation? = body.operation
-            while let operation = next {
-                if operation.slotQueue === self { return true }
-                next = operation.groupOfChild
-            }
+        return BodyWait.callers.contains { isRunning($0.operation) }
+    }
+
+    /// Whether the queue runs an operation that has begun, or a group around the operation.
+    func isRunning(_ operation: ManagedOperation) -> Bool {
+        var next: ManagedOperation? = operation
+        while let operation = next {
+            if operation.slotQueue === self { return true }
+            next = operation.groupOfChild
         }
         return false
     }

@@ -86,6 +86,23 @@
             #expect(!hasComplaint(result))
         }
 
+        @Test func `L5: an operation of a QueueManager may end while a queue of Foundation holds it`() async throws {
+            let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
+                for _ in 0..<100 {
+                    let ours = QueueManager("ours"), theirs = OperationQueue(), operation = QuickWork()
+                    ours.isSuspended = true
+                    theirs.isSuspended = true
+                    try ours.add(operation)
+                    theirs.addOperation(operation)
+                    ours.isSuspended = false
+                    await operation.ended()
+                    theirs.isSuspended = false
+                    try await TestThread.run { theirs.waitUntilAllOperationsAreFinished() }
+                }
+            }
+            #expect(!hasComplaint(result))
+        }
+
         @Test func `L5: startAndWait() right after addOperation() leaves the start to the queue`() async throws {
             let result = await #expect(processExitsWith: .success, observing: [\.standardOutputContent]) {
                 try await TestThread.run {

@@ -79,6 +79,52 @@ struct GroupSlotTests {
         #expect(queue.counts.unended == 0 && queue.counts.resting == 0)
     }
 
+    @Test(arguments: Form.allCases, [1, 4])
+    func `a barrier that is a group runs its children`(form: Form, width: Int) async throws {
+        let queue = QueueManager("barriers", width: width), group = form.makeOperation()
+        let earlier = ClosureOperation { !group.isExecuting }, later = ClosureOperation { group.isFinished }
+        try queue.add(earlier)
+        try queue.addBarrier(group)
+        try queue.add(later)
+        await queue.drained()
+        #expect((group.outcome?.result == 2) == (form != .shielded))
+        #expect(earlier.outcome?.result == true && later.outcome?.result == true)
+    }
+
+    @Test(arguments: [1, 4])
+    func `a barrier waits for a group that then still adds children`(width: Int) async throws {
+        let queue = QueueManager("barriers", width: width), made = Gate(), isAdded = Gate()
+        let group = GroupOperation.map(0..<20, width: 2) { number in
+            TaskOperation {
+                made.open()
+                await isAdded.passage()
+                return number
+            }
+        }
+        let outer = GroupOperation<[Int], any Error> { try await $0.run(group) }
+        let barrier = ClosureOperation { outer.isFinished }, later = ClosureOperation { barrier.isFinished }
+        try queue.add(outer)
+        await made.passage()
+        try queue.addBarrier(barrier)
+        try queue.add(later)
+        isAdded.open()
+        await queue.drained()
+        #expect(outer.outcome?.result == Array(0..<20))
+        #expect(barrier.outcome?.result == true && later.outcome?.result == true)
+    }
+
+    @Test func `a barrier waits for a shared operation whose run is added later`() async throws {
+        let queue = QueueManager("barriers", width: 1), blocker = HandDriven("blocker")
+        let flights = SharedOperations<Int, Int, any Error>(on: queue)
+        let operation = flights.operation(for: 1) { ClosureOperation { 2 } }
+        let barrier = ClosureOperation { operation.isFinished }
+        try queue.add([blocker, operation])
+        try queue.addBarrier(barrier)
+        blocker.finish(withResult: 1)
+        await queue.drained()
+        #expect(operation.outcome?.result == 2 && barrier.outcome?.result == true)
+    }
+
     @Test func `a group that is canceled after its body returned occupies no slot`() async throws {
         let queue = QueueManager("narrow", width: 1), child = HandDriven("child", windsDown: true)
         let group = GroupOperation<Int, any Error> { scope in
