@@ -55,12 +55,13 @@ class DependencyNode: @unchecked Sendable {
 
     final var hasLiveDownstream: Bool { links.withLock { !$0.liveDownstream.isEmpty } }
 
-    /// Adds an edge, and returns whether it was added.
+    /// Adds an edge to an operation, and returns whether it was added.
     ///
-    /// If `mustBeFirst` is true and there is an edge to the same operation, no edge is added.
-    final func add(_ link: DependencyLinks.Upstream, mustBeFirst: Bool) -> Bool {
+    /// If the edge has no rule and there is an edge to the same operation, no edge is added.
+    final func add(_ edge: DependencyEdge, to operation: Operation, _ source: DependencyLinks.Source) -> Bool {
         links.withLock { links in
-            if mustBeFirst, links.position(of: link.original) != nil { return false }
+            let link = DependencyLinks.Upstream(operation: operation, edge: edge, source: source)
+            if !edge.hasJudge, links.position(of: link.original) != nil { return false }
             unended.wrappingAdd(1, ordering: .acquiringAndReleasing)
             links.add(link)
             return true
@@ -146,7 +147,7 @@ extension DependencyNode {
 
     /// Gives the node a rank in the root of its component.
     final func place(at rank: DependencyRank) {
-        if !isPlaced { component.root.countNode() }
+        if !isPlaced { component.countNode() }
         isPlaced = true
         let own = rank &- component.shiftToRoot
         upperHalf = Int64(truncatingIfNeeded: own >> 64)
@@ -326,12 +327,11 @@ struct DependencyLinks {
         downstream.compactMap { $0.isLive ? $0.downstreamNode : nil }
     }
 
-    mutating func add(_ link: Upstream) {
+    mutating func add(_ link: consuming Upstream) {
+        index?.add(link.original, at: upstream.count)
         upstream.append(link)
         additions &+= 1
-        if let index {
-            index.add(link.original, at: upstream.count - 1)
-        } else if upstream.count >= Self.indexThreshold {
+        if index == nil, upstream.count >= Self.indexThreshold {
             let made = DependencyIndex()
             for (position, link) in upstream.enumerated() { made.add(link.original, at: position) }
             index = made
@@ -399,6 +399,7 @@ struct DependencyLinks {
 
     /// Returns the position of a link to an operation that is not mapped.
     fileprivate func position(of original: Operation) -> Int? {
+        if upstream.isEmpty { return nil }
         if let index { return index.position(of: original) }
         return upstream.firstIndex { $0.original === original }
     }

@@ -74,13 +74,12 @@ struct DependencyOrder {
 
     /// Gives both nodes a rank, and joins their components.
     private static func place(_ downstream: DependencyNode, _ upstream: DependencyNode) {
-        let (lower, upper) = (downstream.component.root, upstream.component.root)
-        guard lower === upper else {
+        guard downstream.component.hasSameRoot(as: upstream.component) else {
             if !downstream.isPlaced { downstream.place(at: 0) }
             if !upstream.isPlaced { upstream.place(at: 0) }
             // No edge leads from one component to the other, so one of them can be shifted as a whole.
             let shift = upstream.rank &+ gap &- downstream.rank
-            return DependencyComponent.join(upper, lower, shifting: shift)
+            return DependencyComponent.join(upstream.component.root, downstream.component.root, shifting: shift)
         }
         // A node without other edges gets a rank with which this edge agrees.
         if !upstream.isPlaced { upstream.place(at: downstream.isPlaced ? downstream.rank &- gap : 0) }
@@ -173,14 +172,25 @@ final class DependencyComponent: Sendable {
 
     /// The component to which the operations of this one belong now.
     @inline(__always)
-    var root: DependencyComponent { isRoot ? self : distantRoot }
+    var root: DependencyComponent { isRoot ? self : distantRoot.takeUnretainedValue() }
 
-    private var distantRoot: DependencyComponent {
+    /// The root, which this component keeps alive.
+    ///
+    /// Each edge needs the root a few times, so it is not retained each time.
+    @inline(__always)
+    private var unretainedRoot: Unmanaged<DependencyComponent> {
+        isRoot ? Unmanaged.passUnretained(self) : distantRoot
+    }
+
+    private var distantRoot: Unmanaged<DependencyComponent> {
         // Each component on the way is kept by the one before, and the first one by this.
-        defer { extendLifetime(self) }
         var component = Unmanaged.passUnretained(self)
         while let next = component._withUnsafeGuaranteedRef({ $0.next }) { component = next }
-        return component.takeUnretainedValue()
+        return component
+    }
+
+    func hasSameRoot(as other: DependencyComponent) -> Bool {
+        unretainedRoot.toOpaque() == other.unretainedRoot.toOpaque()
     }
 
     /// The number to add to a rank in this component to get the rank in the root.
@@ -211,19 +221,26 @@ final class DependencyComponent: Sendable {
         of one: DependencyComponent, _ other: DependencyComponent, _ body: () -> Result
     ) -> Result {
         while true {
-            var (first, second) = (one.root, other.root)
-            if UInt(bitPattern: ObjectIdentifier(second)) < UInt(bitPattern: ObjectIdentifier(first)) {
-                swap(&first, &second)
-            }
+            var (first, second) = (one.unretainedRoot, other.unretainedRoot)
+            if second.toOpaque() < first.toOpaque() { swap(&first, &second) }
             // If a component was joined to another one in the meantime, the loop starts over. Each join leaves one root
             // fewer, so this happens rarely.
-            let result = first.lock.withLock { _ -> Result? in
-                guard first.isRoot else { return nil }
-                if first === second { return body() }
-                return second.lock.withLock { _ in second.isRoot ? body() : nil }
+            let result = first._withUnsafeGuaranteedRef {
+                $0.whileRoot {
+                    if first.toOpaque() == second.toOpaque() { return body() }
+                    return second._withUnsafeGuaranteedRef { $0.whileRoot(body) }
+                }
             }
+            extendLifetime(one)
+            extendLifetime(other)
             if let result { return result }
         }
+    }
+
+    /// Runs `body` under the lock, or returns `nil` if the component was joined to another one.
+    @inline(__always)
+    private func whileRoot<Result>(_ body: () -> Result?) -> Result? {
+        lock.withLock { _ in isRoot ? body() : nil }
     }
 
     /// Joins two components into one, in which the ranks of the second one are shifted by the given number.
@@ -238,10 +255,10 @@ final class DependencyComponent: Sendable {
         joined.parent.store(Unmanaged.passRetained(root), ordering: .releasing)
     }
 
-    /// Notes that a node got its place in the component.
+    /// Notes that a node got its place in the component, which counts for the root.
     ///
-    /// Called for a root, under its lock.
-    func countNode() { weight += 1 }
+    /// Called under the lock of the root.
+    func countNode() { unretainedRoot._withUnsafeGuaranteedRef { $0.weight += 1 } }
 }
 
 /// One of the two searches for a cycle: along the dependents of an operation, or along its dependencies.

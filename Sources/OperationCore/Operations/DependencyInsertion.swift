@@ -25,10 +25,7 @@ enum DependencyInsertion {
         }
         let upstreamNode = upstream.node(in: node.component)
         let edge = DependencyEdge(to: downstream, node: node, judge: judge)
-        let source: DependencyLinks.Source = if let upstreamNode { .node(upstreamNode) } else { .ended }
-        let link = DependencyLinks.Upstream(
-            operation: named, edge: edge, source: named === upstream ? source : .mapped(upstream, source))
-        switch insert(link, from: downstream, to: named, upstreamNode, isPlain: judge == nil, input) {
+        switch insert(edge, from: downstream, to: named, upstreamNode, input) {
         case .added(let wasUsed, let level):
             if wasUsed { downstream.signalDependencyAdded() }
             if ManagedOperation.mayRaise(level) { upstream.raise(to: level) }
@@ -50,11 +47,11 @@ enum DependencyInsertion {
     ///
     /// The upstream node is `nil` if its operation has ended.
     private static func insert(
-        _ link: DependencyLinks.Upstream, from downstream: ManagedOperation, to named: ManagedOperation,
-        _ upstreamNode: OperationNode?, isPlain: Bool, _ input: NewDependencyInput?
+        _ edge: DependencyEdge, from downstream: ManagedOperation, to named: ManagedOperation,
+        _ upstreamNode: OperationNode?, _ input: NewDependencyInput?
     ) -> Insertion {
-        guard let upstreamNode else { return insertHalves(link, from: downstream, to: named, nil, isPlain, input) }
-        let downstreamNode = link.edge.downstreamNode
+        guard let upstreamNode else { return insertHalves(edge, from: downstream, to: named, nil, input) }
+        let downstreamNode = edge.downstreamNode
         while true {
             var refusal: DependencyOrder?
             let insertion = DependencyComponent.withRoots(of: downstreamNode.component, upstreamNode.component) {
@@ -65,7 +62,7 @@ enum DependencyInsertion {
                         return nil as Insertion?
                     }
                 }
-                return insertHalves(link, from: downstream, to: named, upstreamNode, isPlain, input)
+                return insertHalves(edge, from: downstream, to: named, upstreamNode, input)
             }
             if let insertion { return insertion }
             // An edge of the cycle may have been removed in the meantime. Then there is no cycle, and the loop tries
@@ -76,14 +73,16 @@ enum DependencyInsertion {
 
     /// Adds the edge to both operations.
     private static func insertHalves(
-        _ link: DependencyLinks.Upstream, from downstream: ManagedOperation, to named: ManagedOperation,
-        _ upstreamNode: OperationNode?, _ isPlain: Bool, _ input: NewDependencyInput?
+        _ edge: DependencyEdge, from downstream: ManagedOperation, to named: ManagedOperation,
+        _ upstreamNode: OperationNode?, _ input: NewDependencyInput?
     ) -> Insertion {
-        let insertion = downstream.core.withLock { $0.insertUpstream(link, isPlain: isPlain, input: input) }
+        var source: DependencyLinks.Source = if let upstreamNode { .node(upstreamNode) } else { .ended }
+        if let original = named.original { source = .mapped(original, source) }
+        let insertion = downstream.core.withLock { $0.insertUpstream(edge, to: named, source, input: input) }
         guard case .added(let wasUsed, _) = insertion else { return insertion }
         return named.core.withLock { core in
             guard let upstreamNode, !core.machine.isFinished else { return .upstreamEnded(wasUsed: wasUsed) }
-            upstreamNode.addDownstream(link.edge)
+            upstreamNode.addDownstream(edge)
             return insertion
         }
     }
@@ -123,14 +122,15 @@ extension ManagedOperation.Core {
     }
 
     mutating func insertUpstream(
-        _ link: DependencyLinks.Upstream, isPlain: Bool, input: NewDependencyInput? = nil
+        _ edge: DependencyEdge, to operation: Operation, _ source: DependencyLinks.Source,
+        input: NewDependencyInput? = nil
     ) -> UpstreamInsertion {
         guard machine.acceptsDependencies else {
             return machine.ending == nil || machine.isStarted ? .tooLate : .needless
         }
-        guard link.edge.downstreamNode.add(link, mustBeFirst: isPlain) else { return .needless }
+        guard edge.downstreamNode.add(edge, to: operation, source) else { return .needless }
         let wasUsed = if host == nil, extras == nil { wasAskedForReadiness } else { true }
-        if let input { add(input, lastEdge: link.edge) }
+        if let input { add(input, lastEdge: edge) }
         return .added(wasUsed: wasUsed, level: levelOfUpstream)
     }
 }
@@ -145,8 +145,7 @@ extension ManagedOperation {
         guard let node = node() else { throw .alreadyStarted(displayName, dependency: upstream.displayName) }
         let edge = DependencyEdge(to: self, node: node, judge: judge)
         let watcher = PlainOperationWatcher(upstream) { [weak edge] operation in edge?.upstreamDidEnd(operation) }
-        let link = DependencyLinks.Upstream(operation: upstream, edge: edge, source: .watcher(watcher))
-        switch core.withLock({ $0.insertUpstream(link, isPlain: judge == nil) }) {
+        switch core.withLock({ $0.insertUpstream(edge, to: upstream, .watcher(watcher)) }) {
         case .added(let wasUsed, _):
             if wasUsed { signalDependencyAdded() }
             watcher.begin()

@@ -99,7 +99,9 @@ extension ManagedOperation {
         signalEnd(didEnd: retained != nil, wasAskedAfterStart: wasAskedAfterStart)
         if let maps = retained?.extras?.maps { signalEnd(of: maps) }
         retained?.membership?.withdraw()
-        if let retained, let host = retained.host { host.didEnd(retained.slot, retained.ending) }
+        if let host = retained?.host, let slot = retained?.slot, let ending = retained?.ending {
+            host.didEnd(slot, ending)
+        }
         if retained?.extras == nil, retained?.node == nil, retained?.parent == nil { return }
         if ThreadWorklist.begin() {
             Self.settle(&retained, of: self)
@@ -128,7 +130,7 @@ extension ManagedOperation {
         }
         // The teardown runs inside the worklist, so that a long chain is freed in a loop and not by recursion.
         retained?.node?.tearDown()
-        if let operation, let retained, let parent = retained.parent {
+        if let operation, let parent = retained?.parent, let retained {
             let child = retained.extras?.maps?.added?.mapped ?? operation
             parent.childDidEnd(child, retained.parentSlot, retained.parentTag, retained.ending)
         }

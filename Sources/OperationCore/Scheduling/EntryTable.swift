@@ -25,17 +25,16 @@ struct EntryTable {
     mutating func insert(
         _ work: QueueMachine.Work, level: QueueLevel, epoch: UInt32, details: EntryDetails?
     ) -> QueueMachine.Slot {
-        var entry = QueueMachine.Entry(
-            work: work, stage: .entering, level: level, stamp: firstStamp, epoch: epoch, generation: firstGeneration,
-            details: details)
-        guard let slot = freeSlots.popLast() ?? freeEndSlots.popLast() else {
-            entries.append(entry)
-            return QueueMachine.Slot(entries.count - 1)
+        let slot = freeSlots.popLast() ?? freeEndSlots.popLast()
+        let entry = QueueMachine.Entry(
+            work: work, stage: .entering, level: level, stamp: slot.map { entries[Int($0)].stamp } ?? firstStamp,
+            epoch: epoch, generation: slot.map { entries[Int($0)].generation } ?? firstGeneration, details: details)
+        if let slot {
+            entries[Int(slot)] = entry
+            return slot
         }
-        entry.stamp = entries[Int(slot)].stamp
-        entry.generation = entries[Int(slot)].generation
-        entries[Int(slot)] = entry
-        return slot
+        entries.append(entry)
+        return QueueMachine.Slot(entries.count - 1)
     }
 
     /// Frees the slot of an entry that has ended.
