@@ -137,10 +137,9 @@ extension NetworkOperation: AttemptOwner {
 
     private func checkAndEvaluate(_ answer: ReceivedResponse) throws -> Work {
         let (rules, validators, mayBeEmpty) = settings.withLock { ($0.rules, $0.validators, $0.emptyResult != nil) }
-        try rules.check(answer)
-        if mayBeEmpty, let emptyResult,
-            !answer.mayHaveBody || networkAttempts.receivedCount == 0 && answer.collector.mayBeEmpty
-        {
+        let isEmpty = !answer.mayHaveBody || networkAttempts.receivedCount == 0 && answer.collector.mayBeEmpty
+        try rules.check(answer, isEmpty: isEmpty)
+        if mayBeEmpty, isEmpty, let emptyResult {
             let result = emptyResult()
             return Work { [self] in finish(withResult: result) }
         }

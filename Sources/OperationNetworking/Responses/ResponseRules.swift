@@ -63,12 +63,14 @@ public struct ResponseRules: Sendable {
     func accepts(_ head: ResponseHead) -> Bool { statuses.accepts(head.status) }
 
     /// Checks a response whose body is complete.
-    func check(_ answer: ReceivedResponse) throws(NetworkError) {
+    ///
+    /// An empty body has no content whose type could be wrong.
+    func check(_ answer: ReceivedResponse, isEmpty: Bool) throws(NetworkError) {
         guard accepts(answer.head) else {
             let response = decodeError == nil ? nil : answer.response
             throw statusError(answer.head, response, (answer.collector as? ErrorBodyCollector)?.body)
         }
-        try checkType(of: answer.head, to: answer.request)
+        if !isEmpty { try checkType(of: answer.head, to: answer.request) }
     }
 
     /// Checks the content type of a successful response.
@@ -148,7 +150,8 @@ public struct StatusRule: Sendable {
 
 /// A rule that determines which content types of response bodies an operation accepts.
 ///
-/// Every rule accepts a response without a `Content-Type` header.
+/// Every rule accepts a response without a `Content-Type` header. An operation that keeps the body in memory does not
+/// check the content type of an empty body.
 public struct ContentTypeRule: Sendable, Hashable {
     enum Kind: Hashable {
         case any

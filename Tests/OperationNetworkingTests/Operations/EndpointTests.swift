@@ -190,6 +190,18 @@ struct EndpointTests {
         #expect(try await bench.base.operation(for: endpoint).run() == Album(title: "One"))
     }
 
+    @Test(arguments: [LoopbackAnswer.bytes([]), .chunks([])])
+    func `an empty body has no wrong content type`(answer: LoopbackAnswer) async throws {
+        bench.server.route("/api/a") { _ in answer.with("Content-Type", "text/html") }
+        #expect(try await bench.base.send([1], to: "a", by: "PUT", as: Album?.self).run() == nil)
+        let operation = bench.base.get("a", as: Album.self)
+        operation.emptyResult = { Album(title: "None") }
+        #expect(try await operation.run() == Album(title: "None"))
+        let endpoint = with(Endpoint<Album>.get("a")) { $0.emptyResult = { Album(title: "None") } }
+        #expect(try await bench.base.operation(for: endpoint).run() == Album(title: "None"))
+        #expect(await failure(of: bench.base.get("a", as: Album.self))?.code == .emptyResponse)
+    }
+
     @Test func `custom decoding gets the response, and the operation keeps it after the end`() async throws {
         bench.server.route("GET", "/api/one") { _ in LoopbackAnswer.json(#"{"title":"One"}"#).with("X-Page", "7") }
         var endpoint = Endpoint<Album>.get("one")
