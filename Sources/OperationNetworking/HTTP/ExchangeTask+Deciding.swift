@@ -130,7 +130,8 @@ extension ExchangeTask {
             }
         }
         let redirect = detours.redirects.receive(
-            head, to: prepared.hop, cookies: prepared.cookies, hasHiddenCookies: session.hasHiddenCookies)
+            head, to: prepared.hop, cookies: prepared.cookies, credential: prepared.proof?.credential,
+            hasHiddenCookies: session.hasHiddenCookies)
         switch redirect {
         case .deliver: return (.deliver, accepted)
         case .follow(let hop): return (.next(.redirect(hop)), accepted)

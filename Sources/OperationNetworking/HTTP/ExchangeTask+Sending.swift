@@ -11,7 +11,9 @@ extension ExchangeTask {
         let prepared = PreparedHop(hop, proof: proof, session: session)
         let (step, failure): (Int?, RedirectFailure?) = state.withLock { state in
             let step = state.machine.advance()
-            return (step, isRedirect ? state.detours?.redirects.follow(hop, cookies: prepared.cookies) : nil)
+            guard isRedirect else { return (step, nil) }
+            let (cookies, credential) = (prepared.cookies, prepared.proof?.credential)
+            return (step, state.detours?.redirects.follow(hop, cookies: cookies, credential: credential))
         }
         guard let step else { return }
         if let failure { return finish(error(failure.code, .awaitingResponse, failure.message)) }

@@ -167,6 +167,7 @@ package struct RedirectMachine: Sendable {
         let method: String
         let resource: String
         let cookies: String?
+        let credential: Credential?
     }
 
     private let policy: RedirectPolicy
@@ -186,10 +187,12 @@ package struct RedirectMachine: Sendable {
     ///   - head: The response headers.
     ///   - hop: The request that got the response.
     ///   - cookies: The value of the `Cookie` header that was sent with the request.
+    ///   - credential: The credential that the challenge policy added to the request. The default is `nil`.
     ///   - hasHiddenCookies: Whether the transport may add the cookies that it keeps to requests without this header.
     ///     The default is `false`.
     package mutating func receive(
-        _ head: ResponseHead, to hop: Hop, cookies: String?, hasHiddenCookies: @autoclosure () -> Bool = false
+        _ head: ResponseHead, to hop: Hop, cookies: String?, credential: Credential? = nil,
+        hasHiddenCookies: @autoclosure () -> Bool = false
     ) -> Action {
         guard Self.statuses.contains(head.status) else { return .deliver }
         let locations = head.headers.values("Location")
@@ -198,7 +201,7 @@ package struct RedirectMachine: Sendable {
             // The same request may now be sent with other cookies, so that only the maximum count ends a loop.
             visits = []
         } else {
-            visits.insert(Visit(method: hop.method, resource: hop.address.resource, cookies: cookies))
+            visits.insert(visit(hop, cookies, credential))
         }
         if case .stop = policy.rule { return .deliver }
         guard locations.allSatisfy({ $0 == location }) else { return .fail(.ambiguous) }
@@ -211,11 +214,15 @@ package struct RedirectMachine: Sendable {
         }
     }
 
-    /// Records that a proposed request is about to be sent with these cookies, or returns the reason not to send it.
-    package mutating func follow(_ hop: Hop, cookies: String?) -> RedirectFailure? {
+    /// Records that a proposed request is about to be sent with these cookies and this credential, or returns the
+    /// reason not to send it.
+    package mutating func follow(_ hop: Hop, cookies: String?, credential: Credential? = nil) -> RedirectFailure? {
         count += 1
-        let visit = Visit(method: hop.method, resource: hop.address.resource, cookies: cookies)
-        return visits.contains(visit) ? .loop : nil
+        return visits.contains(visit(hop, cookies, credential)) ? .loop : nil
+    }
+
+    private func visit(_ hop: Hop, _ cookies: String?, _ credential: Credential?) -> Visit {
+        Visit(method: hop.method, resource: hop.address.resource, cookies: cookies, credential: credential)
     }
 
     private func action(for next: Hop, after hop: Hop, _ head: ResponseHead) -> Action {

@@ -152,7 +152,8 @@ extension NetworkError.Code {
 extension NetworkError.Code {
     /// The server sent more redirects than the redirect policy allows.
     public static let tooManyRedirects = Self("tooManyRedirects")
-    /// The server redirected to a URL that the session has already requested with the same method and the same cookies.
+    /// The server redirected to a URL that the session has already requested with the same method, cookies and
+    /// credential.
     public static let redirectLoop = Self("redirectLoop")
     /// The URL of a redirect is not valid, or the redirect contains several URLs.
     public static let invalidRedirect = Self("invalidRedirect")

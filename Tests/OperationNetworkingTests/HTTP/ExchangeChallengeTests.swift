@@ -168,6 +168,20 @@
             #expect(try await session.run(server.url("/a")).text == "nothing")
         }
 
+        @Test(arguments: [true, false])
+        func `a sign-in page can redirect back to a URL that now gets the credential`(remembers: Bool) async throws {
+            server.route("/a") { $0["Authorization"] == nil ? .redirect(to: "/login") : .text("in") }
+            server.route("/login") {
+                $0["Authorization"] == nil
+                    ? .status(401, ["WWW-Authenticate": "Basic realm=r"]) : .redirect(to: "/a")
+            }
+            let policy = with(ChallengePolicy(Self.annaOnce)) { $0.remembers = remembers }
+            let failure: NetworkError.Code? = remembers ? nil : .redirectLoop
+            let seen = try await session(policy).run(server.url("/a"))
+            #expect(seen.error?.code == failure && seen.status == (remembers ? 200 : nil))
+            #expect(server.requests.map(\.path) == ["/a", "/login", "/login"] + (remembers ? ["/a"] : []))
+        }
+
         @Test func `a task canceled while the policy decides sends nothing more and ends once`() async throws {
             server.route("/a") { _ in
                 .status(401, ["WWW-Authenticate": "Digest realm=r, nonce=n, qop=auth, Basic realm=\"r\""])

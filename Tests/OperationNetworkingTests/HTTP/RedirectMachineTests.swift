@@ -164,6 +164,15 @@ struct RedirectMachineTests {
         #expect(machine.follow(first, cookies: "id=1") == .loop)
     }
 
+    @Test func `a redirect to the same URL is a loop only if the credential did not change`() throws {
+        var machine = RedirectMachine(policy: .follow)
+        let first = try hop()
+        _ = try machine.receive(head(302, "/a"), to: first, cookies: nil)
+        #expect(machine.follow(first, cookies: nil, credential: .token("t")) == nil)
+        _ = try machine.receive(head(302, "/a"), to: first, cookies: nil, credential: .token("t"))
+        #expect(machine.follow(first, cookies: nil, credential: .token("t")) == .loop)
+    }
+
     @Test func `a redirect to itself that sets a cookie is no loop if the transport may keep the cookie`() throws {
         let first = try hop()
         let url = try #require(URL(string: "https://h.com/a"))
