@@ -218,8 +218,8 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
             url = try base.address(of: path, query: query)
         }
         // The body's own content type takes precedence over the headers of the base, because a form's type contains its
-        // boundary.
-        if body.contentType != nil { fields["Content-Type"] = nil }
+        // boundary. Some servers refuse a request that has a content type, but no body.
+        if body.contentType != nil || body.isNone { fields["Content-Type"] = nil }
         if body.contentEncoding != nil { fields["Content-Encoding"] = nil }
         for field in own { fields[field.name] = nil }
         for field in own { fields.add(field.name, field.value) }

@@ -63,7 +63,8 @@ public struct NetworkBase: Sendable {
     ///
     /// If neither this property nor the endpoint contains an `Accept` header, the request's `Accept` header lists the
     /// content types that the endpoint can decode. A `Content-Type` header in this property applies only to a body
-    /// without its own content type, such as plain data. JSON, forms and multipart forms have their own content type.
+    /// without its own content type, such as plain data. JSON, forms and multipart forms have their own content type. A
+    /// request without a body does not contain this header.
     ///
     /// The default is an empty list.
     public var headers: HeaderFields {

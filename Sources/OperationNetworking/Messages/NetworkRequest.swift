@@ -201,9 +201,11 @@ extension NetworkRequest {
     }
 
     /// Returns the request with additional headers, but keeps its own header if the names are the same.
+    ///
+    /// A request without a body gets no content type.
     func completed(by others: HeaderFields) throws(NetworkError) -> NetworkRequest {
-        let own = headers
-        let missing = others.filter { !own.contains($0.name) }
+        let (own, hasBody) = (headers, !body.isNone)
+        let missing = others.filter { !own.contains($0.name) && (hasBody || !$0.isNamed("Content-Type")) }
         if missing.isEmpty { return self }
         return try NetworkRequest(
             method, url: url, headers: HeaderFields(Array(own) + missing), body: body, options: options)

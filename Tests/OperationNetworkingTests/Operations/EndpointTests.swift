@@ -279,6 +279,20 @@ struct EndpointTests {
         #expect(try await base.send([1], to: "a", headers: own, as: String.self).run() == "text/x-own")
     }
 
+    @Test func `the content type of the base is not sent without a body`() async throws {
+        bench.server.route("/api/*") { .text("\($0["Content-Type"] ?? "none")") }
+        let base = with(bench.base) { $0.headers["content-type"] = "text/x-base" }
+        #expect(try await base.get("a", as: String.self).run() == "none")
+        #expect(try await base.delete("a", as: String.self).run() == "none")
+        #expect(try await base.send(body: .none, to: "a", as: String.self).run() == "none")
+        let own: HeaderFields = ["Content-Type": "text/x-own"]
+        #expect(try await base.delete("a", headers: own, as: String.self).run() == "text/x-own")
+        let url = bench.server.url("/api/a")
+        #expect(try await NetworkDataOperation<String>(url: url).using(base).run() == "none")
+        let sent = try NetworkRequest("POST", url: url, body: .data(Data([1])))
+        #expect(try await NetworkDataOperation<String>(request: sent).using(base).run() == "text/x-base")
+    }
+
     @Test func `a query that contains only nil values is empty`() async throws {
         bench.server.route("/api/*") { .text($0.target) }
         var base = bench.base
