@@ -237,6 +237,11 @@ extension NetworkRequest {
     ///   - options: The options for the transfer, such as its timeouts. The default is ``TransferOptions/standard``.
     /// - Throws: A ``NetworkError`` if the method, the URL, a header, the body or an option is not valid.
     public init(_ request: URLRequest, options: TransferOptions = .standard) throws(NetworkError) {
+        try self.init(request, options: options, body: Self.body(of: request))
+    }
+
+    /// Creates a request from a `URLRequest` with another body, which the headers must describe.
+    init(_ request: URLRequest, options: TransferOptions = .standard, body: RequestBody) throws(NetworkError) {
         let method = request.httpMethod ?? "GET"
         guard let url = request.url else {
             throw NetworkError(code: .invalidURL, phase: .checking, message: "The request has no URL. Set one.")
@@ -260,10 +265,11 @@ extension NetworkRequest {
         for (name, value) in (request.allHTTPHeaderFields ?? [:]).sorted(by: { $0.key < $1.key }) {
             headers.add(name, value)
         }
-        try self.init(method, url: url, headers: headers, body: Self.body(of: request), options: options)
+        try self.init(method, url: url, headers: headers, body: body, options: options)
     }
 
-    private static func body(of request: URLRequest) -> RequestBody {
+    /// Returns the body in the properties of a `URLRequest`, or ``RequestBody/none``.
+    static func body(of request: URLRequest) -> RequestBody {
         if let data = request.httpBody { return data.isEmpty ? .none : .data(data) }
         guard let stream = request.httpBodyStream else { return .none }
         // The copies of the URLRequest share the stream, as they do in Foundation. Only the first reader gets its

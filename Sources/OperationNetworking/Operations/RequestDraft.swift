@@ -46,11 +46,8 @@ struct RequestDraft: Sendable {
             guard let upload else { return try NetworkRequest(url: url) }
             return try NetworkRequest(upload.method, url: url, body: upload.body)
         case .checked(let request): return body.isNone ? request : try request.with(body: body)
-        case .foundation(var request):
-            // The operation has another body.
-            if !body.isNone { (request.httpBody, request.httpBodyStream) = (nil, nil) }
-            let made = try NetworkRequest(request)
-            return body.isNone ? made : try made.with(body: body)
+        case .foundation(let request):
+            return try body.isNone ? NetworkRequest(request) : NetworkRequest(request, body: body)
         }
     }
 }
@@ -74,11 +71,13 @@ extension NetworkRequest {
 
     /// Returns the request as a hook changed ``foundation``, with its file or stream unless the hook set a body.
     func changed(to request: URLRequest) throws(NetworkError) -> NetworkRequest {
-        let made = try NetworkRequest(request, options: options)
-        guard made.body.isNone, !body.isNone else { return made }
-        // The hook removed the data.
-        if case .data(let bytes) = body.source, !bytes.isEmpty { return made }
-        return try NetworkRequest(made.method, url: made.url, headers: made.headers, body: body, options: options)
+        var new = Self.body(of: request)
+        switch body.source {
+        // The hook saw the data, so it may have removed the data.
+        case .data(let bytes) where !bytes.isEmpty: break
+        case .none, .data, .file, .stream: if new.isNone { new = body }
+        }
+        return try NetworkRequest(request, options: options, body: new)
     }
 
     /// Returns the request for a Foundation task, with the body if it is in memory or a whole file.

@@ -131,6 +131,22 @@ struct NetworkDownloadOperationTests {
             try await NetworkUploadOperation(request: posted, urlSession: session, evaluator: read).run() == " theirs")
     }
 
+    @Test func `a URLRequest can contain the length of the operation's body`() async throws {
+        bench.server.route("PUT", "/") { .text("\($0["Content-Length"] ?? "none") \($0.text)") }
+        let hello = Data("hello".utf8)
+        let stream = RequestBody.stream(canBeSentAgain: true) { PieceProducer(Array(hello), size: .max) }
+        var request = URLRequest(url: bench.server.url("/"))
+        request.httpMethod = "PUT"
+        for body in [RequestBody.data(hello), .file(try FileRegion(TemporaryFile(hello).url)), stream] {
+            request.setValue("5", forHTTPHeaderField: "Content-Length")
+            let right = NetworkUploadOperation<String>(request: request, body: body, urlSession: bench.session)
+            #expect(try await right.run() == "5 hello")
+            request.setValue("6", forHTTPHeaderField: "Content-Length")
+            let wrong = NetworkUploadOperation<String>(request: request, body: body, urlSession: bench.session)
+            #expect(await failure(of: wrong)?.code == .bodyLengthMismatch)
+        }
+    }
+
     @Test func `an operation's body replaces that of its URLRequest, and a hook's body replaces both`() async throws {
         final class Hooked: NetworkUploadOperation<String>, @unchecked Sendable {
             let seen = EventRecorder<Int?>()

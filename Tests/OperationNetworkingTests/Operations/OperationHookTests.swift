@@ -304,17 +304,25 @@ struct OperationHookTests {
         #expect(bench.server.counts.heads == 1)
     }
 
-    @Test func `a body is sent even if the hook does not see it`() async throws {
+    @Test func `a body is sent even if the hook does not see it, and the hook can set its length`() async throws {
         final class Upload: NetworkUploadOperation<String>, @unchecked Sendable {
             override func prepareRequest(_ request: URLRequest) -> URLRequest {
-                with(request) { $0.setValue("text/plain", forHTTPHeaderField: "Content-Type") }
+                with(request) {
+                    $0.setValue("text/plain", forHTTPHeaderField: "Content-Type")
+                    $0.setValue("2", forHTTPHeaderField: "Content-Length")
+                }
             }
         }
-        bench.server.route("POST", "/") { .text("\($0["Content-Type"] ?? "") \($0.text)") }
-        let operation = Upload(url: bench.server.url("/"), body: .data(Data("Hi".utf8)), urlSession: bench.session) {
-            data, _ in String(decoding: data, as: UTF8.self)
+        bench.server.route("POST", "/") {
+            .text("\($0["Content-Type"] ?? "") \($0["Content-Length"] ?? "") \($0.text)")
         }
-        #expect(try await operation.run() == "text/plain Hi")
+        let stream = RequestBody.stream(canBeSentAgain: true) { PieceProducer(Array("Hi".utf8), size: .max) }
+        for body in [RequestBody.data(Data("Hi".utf8)), stream] {
+            let operation = Upload(url: bench.server.url("/"), body: body, urlSession: bench.session) {
+                data, _ in String(decoding: data, as: UTF8.self)
+            }
+            #expect(try await operation.run() == "text/plain 2 Hi")
+        }
     }
 
     @Test(arguments: SelfAwaiting.Hook.allCases)
