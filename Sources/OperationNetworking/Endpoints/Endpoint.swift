@@ -181,7 +181,8 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
     ///
     /// The operation resolves a relative URL against ``NetworkBase/url``. For example, the operation appends `songs/7`
     /// to the path of that URL and resolves `/songs/7` against the root of the host. The operation ignores the query of
-    /// the base URL. If the URL contains a user name or a password, the operation removes both.
+    /// the base URL. If the URL contains a user name or a password, the operation removes both, and uses those of the
+    /// base URL.
     ///
     /// If the scheme, host or port of the URL differs from that of the base URL, the operation fails with
     /// ``NetworkError/Code/otherOrigin`` before it sends a request. If you allow other origins, the following rules
@@ -208,7 +209,7 @@ public struct Endpoint<ResultType: Sendable>: Sendable {
 
     package func request(at base: NetworkBase) throws -> NetworkRequest {
         let body = try makeBody(base)
-        var (fields, own) = (base.headers, headers)
+        var (fields, own) = (base.headersAtOrigin, headers)
         let url: URL
         if let place = values.place {
             let target = try base.address(of: place.url, adding: query, allowsOtherOrigin: place.allowsOtherOrigin)

@@ -46,6 +46,9 @@ public struct NetworkBase: Sendable {
     ///
     /// If this URL has a query, each request to a path of the service contains this query, followed by the query of the
     /// endpoint. A request to a URL that you pass to ``Endpoint/at(_:allowsOtherOrigin:)`` does not contain this query.
+    ///
+    /// If this URL has a user name or a password, each request to its origin contains both in an `Authorization`
+    /// header, unless the request or ``headers`` contain another value.
     public var url: URL {
         get { values.url }
         set { values.url = newValue }
@@ -194,11 +197,13 @@ public struct NetworkBase: Sendable {
 
     fileprivate struct Values {
         var url: URL {
-            didSet { (home, origin) = (Self.home(of: url), RequestOrigin(of: url)) }
+            didSet { (home, origin, account) = (Self.home(of: url), RequestOrigin(of: url), Self.account(of: url)) }
         }
         /// The URL with a slash at its end, or `nil` if the URL needs a parser.
         private(set) var home: String?
         private(set) var origin: RequestOrigin?
+        /// The `Authorization` header for the user name and the password of the URL, or `nil` if it has neither.
+        private(set) var account: String?
         var session: any NetworkSession = DefaultNetworkSession.standard
         var headers: HeaderFields = [:]
         // The operations of the service share the object with the rules.
@@ -222,6 +227,12 @@ public struct NetworkBase: Sendable {
 
         init(url: URL) {
             (self.url, home, origin) = (url, Self.home(of: url), RequestOrigin(of: url))
+            account = Self.account(of: url)
+        }
+
+        private static func account(of url: URL) -> String? {
+            guard url.absoluteString.utf8.contains(UInt8(ascii: "@")) else { return nil }
+            return try? RequestChecks(method: "GET", url: url).checkedURL().credentials
         }
 
         private static func home(of url: URL) -> String? {
@@ -280,8 +291,16 @@ public struct NetworkBase: Sendable {
     /// The settings that the requests of the service share.
     var service: NetworkOperationOptions.Service {
         NetworkOperationOptions.Service(
-            origin: values.origin, headers: headers, session: session, options: options,
+            origin: values.origin, headers: headersAtOrigin, session: session, options: options,
             makeDecoder: makeDecoder)
+    }
+
+    /// The headers, and the user name and the password of the URL, for requests to the origin of the base.
+    var headersAtOrigin: HeaderFields {
+        guard let account = values.account, !headers.contains("Authorization") else { return headers }
+        var all = headers
+        all.add("Authorization", account)
+        return all
     }
 
     /// Creates an operation that sends an endpoint's request to the service.

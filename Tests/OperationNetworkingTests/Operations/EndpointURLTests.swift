@@ -6,6 +6,10 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
 private struct Album: Codable, Sendable, Equatable { let title: String }
 
 private class ElsewhereOperation: EndpointOperation<String>, @unchecked Sendable {
@@ -25,6 +29,13 @@ private class ElsewhereOperation: EndpointOperation<String>, @unchecked Sendable
 /// An operation of a base that creates its own request.
 private final class OwnRequestOperation: ElsewhereOperation, @unchecked Sendable {
     override func makeRequest() throws -> NetworkRequest { try NetworkRequest(url: url) }
+}
+
+/// An operation of a base whose hook sends the request to another URL.
+private final class MovedOperation: ElsewhereOperation, @unchecked Sendable {
+    override var endpoint: Endpoint<String> { .get("page") }
+
+    override func prepareRequest(_ request: URLRequest) -> URLRequest { with(request) { $0.url = url } }
 }
 
 /// A service, and a server of another origin.
@@ -266,6 +277,25 @@ struct EndpointURLTests {
             world.other.url("/files"), allowsOtherOrigin: true, headers: ["X-Api-Key": "another key"], as: String.self
         ).run()
         #expect(world.other.requests[1]["X-Api-Key"] == "another key")
+    }
+
+    @Test func `a user and a password of the base are sent to its origin only`() async throws {
+        let own = world.bench.server.url("/page")
+        let base = try with(world.base) {
+            $0.headers = [:]
+            $0.url = try url("http://me:secret@127.0.0.1:\(world.bench.server.port)/api")
+        }
+        _ = try await base.get("a", as: String.self).run()
+        for place in [own, try url("albums")] { _ = try await base.get(place, as: String.self).run() }
+        _ = try await NetworkDataOperation<String>(url: own).using(base).run()
+        try FileManager.default.removeItem(at: await base.download(own).run())
+        #expect(world.bench.server.requests.count == 5)
+        #expect(world.bench.server.requests.allSatisfy { $0["Authorization"] == "Basic bWU6c2VjcmV0" })
+        _ = try await base.get(own, headers: ["Authorization": "own"], as: String.self).run()
+        #expect(world.bench.server.requests[5].values("Authorization") == ["own"])
+        _ = try await base.get(world.other.url("/page"), allowsOtherOrigin: true, as: String.self).run()
+        _ = try await MovedOperation(base, world.other.url("/page")).run()
+        #expect(world.other.requests.map { $0["Authorization"] } == [nil, nil])
     }
 
     @Test func `a user and a password in a URL are ignored`() async throws {
