@@ -149,7 +149,7 @@ final class CredentialAgent: AttemptPolicy, @unchecked Sendable {
             return answer(nil)
         }
         let (realm, version) = (sent.realm, sent.version)
-        guard request.body.canBeSentAgain else {
+        guard request.body.canBeSentNow else {
             return answer(AttemptPolicyDecision(.fail, error: Self.unrepeatable(report.error)))
         }
         let order = NotificationOrder()

@@ -24,7 +24,8 @@ import OperationCore
 ///
 /// While an operation is paused, another operation of its queue can start. You can cancel and suspend a paused
 /// operation as usual, and the operation's deadline still applies. A failed attempt that leads to a pause does not
-/// count toward ``RetryPolicy/maximumAttempts``. An operation whose request body can be read only once is never paused.
+/// count toward ``RetryPolicy/maximumAttempts``. An operation is not paused if its request body can be read only once
+/// and was already read.
 /// If you cancel the network task of an operation, the operation is canceled and not paused.
 public final class PostponedOperations: Sendable {
     /// A closure that changes the request of a paused operation before the operation sends the request again.
@@ -159,7 +160,7 @@ final class ManualAgent: AttemptPolicy, @unchecked Sendable {
     }
 
     override func decide(_ report: AttemptReport, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
-        guard list.takes(FailedAttempt(report)), report.request?.body.canBeSentAgain != false else {
+        guard list.takes(FailedAttempt(report)), report.request?.body.canBeSentNow != false else {
             return answer(nil)
         }
         let order = NotificationOrder()

@@ -81,6 +81,35 @@ struct AuthenticationStoryTests {
         #expect(bench.server.requests.last?["Authorization"] == "Bearer new")
     }
 
+    #if OPERATIONKIT_LIBCURL
+        @Test(arguments: [true, false])
+        func `a one-shot body that was not read before a rejection is sent afterwards`(isPaused: Bool) async throws {
+            let bench = try TokenBench(), accepts = Shared(false), made = Locked(0)
+            bench.server.routeEarly("PUT", "/") { request in
+                accepts.value || request["Authorization"] == "Bearer new"
+                    ? LoopbackAnswer(.head(100), .awaitBody, .head(204))
+                    : LoopbackAnswer(.head(isPaused ? 402 : 401, ["Content-Length": "0"]), .close)
+            }
+            let body = RequestBody.stream(length: 100_000, canBeSentAgain: false) {
+                made.withLock { $0 += 1 }
+                return PieceProducer(TestPattern.bytes(count: 100_000), size: 10_000)
+            }
+            let operation = bench.bench.upload(method: "PUT", body: body)
+            operation.transferOptions.expectsContinue = true
+            let unpaid = PostponedOperations { $0.error.status == 402 }
+            operation.postponed = unpaid
+            if !isPaused { operation.authenticate(by: bench.authenticator()) }
+            operation.start()
+            if isPaused {
+                await until { unpaid.count == 1 }
+                accepts.value = true
+                unpaid.runAll()
+            }
+            #expect(try await operation.value == "")
+            #expect(made.withLock { $0 } == 1 && bench.server.counts.heads == 2)
+        }
+    #endif
+
     @Test func `the idempotency key stays the same when a rejected request is sent again`() async throws {
         let bench = try TokenBench()
         bench.server.route("POST", "/") { $0["Authorization"] == "Bearer new" ? .text("Hello") : .status(401) }
