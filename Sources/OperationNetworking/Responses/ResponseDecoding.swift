@@ -226,7 +226,7 @@ package struct ImageFormat: Sendable, Hashable, CustomStringConvertible {
             self = format
         } else if Self.isBitmap(bytes) {
             self = .bmp
-        } else if MarkupStart(bytes).element == "svg" {
+        } else if MarkupStart([UInt8](data.prefix(Self.looksAtInMarkup))).element == "svg" {
             self = .svg
         } else {
             return nil
@@ -234,6 +234,8 @@ package struct ImageFormat: Sendable, Hashable, CustomStringConvertible {
     }
 
     private static let looksAt = 1_024
+    /// The number of bytes in which the first element must begin, because a long comment can precede it.
+    private static let looksAtInMarkup = 64 << 10
 
     private static let signatures: [(bytes: [UInt8], format: ImageFormat)] = [
         ([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A], .png), ([0xFF, 0xD8, 0xFF], .jpeg),

@@ -21,6 +21,7 @@ struct ImageDataTests {
         (Array("\u{FEFF} <?xml version=\"1.0\"?>\n<svg xmlns=\"…\"/>".utf8), .svg),
         (Array("<!-- <html> --><!DOCTYPE svg [<!ENTITY a \"]>\">]>\r\n<?x y?><s:svg xmlns:s='…'>".utf8), .svg),
         (Array("<svg>".utf8), .svg),
+        (Array("<!-- \(String(repeating: "license ", count: 500))--><svg>".utf8), .svg),
     ]
 
     @Test func `the format of an image follows from its first bytes`() throws {
