@@ -59,14 +59,14 @@ struct FormValueEncoder: Encoder {
     func singleValueContainer() -> any SingleValueEncodingContainer { FormSingleContainer(encoder: self) }
 }
 
-/// A dictionary with text keys, which become the keys of the form.
+/// A dictionary whose keys have a text, such as strings, integers and enumerations, which becomes the key of the form.
 private protocol DictionaryOfText {
     var sortedPairs: [(String, any Encodable)] { get }
 }
 
-extension Dictionary: DictionaryOfText where Key == String, Value: Encodable {
+extension Dictionary: DictionaryOfText where Key: CodingKeyRepresentable, Value: Encodable {
     fileprivate var sortedPairs: [(String, any Encodable)] {
-        sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+        map { ($0.key.codingKey.stringValue, $0.value as any Encodable) }.sorted { $0.0 < $1.0 }
     }
 }
 

@@ -97,6 +97,11 @@ struct FormEncoderTests {
         let plain = ["q": 1, "p": 2, "aB": 3]
         #expect(try encoder.text(of: plain) == "aB=3&p=2&q=1")
         #expect(try FormEncoder().text(of: [String: Int]()) == "")
+        enum Color: String, Encodable, CodingKeyRepresentable { case lightBlue, darkRed, black }
+        #expect(try encoder.text(of: [Color.lightBlue: 1, .darkRed: 2, .black: 3]) == "black=3&darkRed=2&lightBlue=1")
+        let numbered = Dictionary(uniqueKeysWithValues: (1...9).map { ($0, ["aB": $0]) })
+        let expected = (1...9).map { "\($0)%5BaB%5D=\($0)" }.joined(separator: "&")
+        #expect(try encoder.text(of: numbered) == expected)
     }
 
     @Test(arguments: [
