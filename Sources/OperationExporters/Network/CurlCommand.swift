@@ -108,7 +108,7 @@ private struct CurlCommand {
         if !request.headers.contains("User-Agent") { lines.append("--header 'User-Agent:'") }
         if !request.body.isNone {
             if !request.headers.contains("Content-Type") { lines.append("--header 'Content-Type:'") }
-            lines.append(request.options.expectsContinue ? "--header 'Expect: 100-continue'" : "--header 'Expect:'")
+            lines.append(request.expectsContinue ? "--header 'Expect: 100-continue'" : "--header 'Expect:'")
         }
         let isDecoded =
             request.options.decodesContent && !request.headers.contains("Accept-Encoding")

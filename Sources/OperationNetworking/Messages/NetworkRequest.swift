@@ -134,6 +134,10 @@ public struct NetworkRequest: Sendable {
     /// A Boolean value that indicates whether the method is idempotent, which means that two identical requests have
     /// the same effect as one.
     public var isIdempotent: Bool { ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method) }
+
+    /// Whether the session waits for a `100 Continue` response, which a request without content must not expect
+    /// (RFC 9110, section 10.1.1).
+    package var expectsContinue: Bool { options.expectsContinue && !body.isNone && body.length != 0 }
 }
 
 // Methods that return a modified copy and validate it again.
@@ -314,8 +318,8 @@ public struct TransferOptions: Sendable, Hashable {
     public var maximumExpansion: Int
     /// A Boolean value that indicates whether the session waits for a `100 Continue` response before it sends the body.
     ///
-    /// The default is `false`. If the value is `true`, the session waits for at most one second. A `URLSession` ignores
-    /// this option.
+    /// The default is `false`. If the value is `true`, the session waits for at most one second. The option has no
+    /// effect if the body is empty. A `URLSession` ignores this option.
     public var expectsContinue: Bool
     /// The newest HTTP version that the session uses for the request.
     ///

@@ -50,6 +50,14 @@
             #expect(lengths == ["0", "0", "0", nil, nil, nil])
         }
 
+        @Test(arguments: [RequestBody.none, .data(Data())])
+        func `a request without content expects no 100 Continue`(body: RequestBody) async throws {
+            let options = with(TransferOptions()) { $0.expectsContinue = true }
+            expectWhole(try await session.run(server.url("/up"), "POST", body: body, options: options))
+            let request = await server.requests(atLeast: 1)[0]
+            #expect(request["Expect"] == nil && request["Content-Length"] == "0")
+        }
+
         @Test(arguments: [0, 1, 65_536, 65_537, 3_000_000])
         func `a body of any size arrives completely`(count: Int) async throws {
             let data = Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) })

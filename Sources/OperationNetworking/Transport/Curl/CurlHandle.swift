@@ -187,7 +187,7 @@
         private static func upload(_ request: NetworkRequest, _ wholeLimit: Int) -> Upload {
             switch request.body.source {
             case .none: return ["POST", "PUT", "PATCH"].contains(request.method) ? .whole(0) : .none
-            case .data(let data) where data.count <= wholeLimit && !request.options.expectsContinue:
+            case .data(let data) where data.count <= wholeLimit && !request.expectsContinue:
                 return .whole(data.count)
             default: return .portions(request.body.length)
             }
@@ -233,7 +233,7 @@
             if isDecoded { lines.append(.field("Accept-Encoding", ContentDecoder.codings)) }
             if upload != .none {
                 if !request.headers.contains("Content-Type") { lines.append(.without("Content-Type")) }
-                lines.append(request.options.expectsContinue ? .field("Expect", "100-continue") : .without("Expect"))
+                lines.append(request.expectsContinue ? .field("Expect", "100-continue") : .without("Expect"))
             }
             if lines.isEmpty, headers.head == nil { return }
             let list = CurlList(lines)
