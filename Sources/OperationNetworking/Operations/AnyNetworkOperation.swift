@@ -209,7 +209,7 @@ extension AnyNetworkOperation {
     ///
     /// The operation calls the closure on its callback queue, after the handlers and the closures that you added
     /// earlier. If the operation is freed before it ends, the closure is not called. Therefore, keep a reference to the
-    /// operation until it ends.
+    /// operation until it ends, or add the operation to a queue, or start it with `startAndKeepAlive()`.
     @discardableResult
     public func onCancellation(_ body: @escaping @Sendable (Self, CancellationCause) -> Void) -> Self {
         onEnd { outcome in
@@ -225,14 +225,13 @@ extension AnyNetworkOperation {
         _ choose: @escaping @Sendable (OperationOutcome<ResultType, NetworkError>) -> (@Sendable (Self) -> Void)?
     ) -> Self {
         addObserver(isWaiter: false) { [weak self] operation in
-            guard let operation = operation as? TypedOperation<ResultType, NetworkError>,
+            // A cancellation may come from the operation's own `deinit`, where nothing may keep the operation. The weak
+            // reference is `nil` there.
+            guard let self, let operation = operation as? TypedOperation<ResultType, NetworkError>,
                 let outcome = operation.outcome, let body = choose(outcome)
             else { return }
             let queue = queue ?? operation.callbackQueue
-            let call = { @Sendable [weak self] in
-                if let self { body(self) }
-            }
-            // A cancellation may come from the operation's own `deinit`, where nothing may keep the operation.
+            let call = { @Sendable in body(self) }
             if outcome.cancellationCause != nil {
                 queue.async(execute: call)
             } else {

@@ -375,6 +375,38 @@ struct OperationControlTests {
         try await bench.checkNothingIsLeft()
     }
 
+    @Test func `a closure for a cancellation keeps the operation until its callback queue calls it`() async throws {
+        let bench = try OperationBench { _ in .silence }
+        let (clock, causes) = (ManualClock(), EventRecorder<CancellationCause.Code>())
+        bench.callbacks.suspend()
+        do {
+            let operation = bench.text()
+            operation.clock = clock
+            operation.timeout = .seconds(5)
+            operation.onCancellation { operation, cause in if operation.isFinished { causes.record(cause.code) } }
+            operation.startAndKeepAlive()
+            _ = await bench.server.heads(atLeast: 1)
+        }
+        clock.advance(by: .seconds(5))
+        bench.callbacks.resume()
+        await bench.settled()
+        #expect(causes.events == [.timedOut])
+        try await bench.checkNothingIsLeft()
+    }
+
+    @Test func `a closure for a cancellation is not called if the operation cancels itself when it is freed`() async {
+        final class Cancelling: NetworkDataOperation<Data>, @unchecked Sendable {
+            deinit { cancel() }
+        }
+        let calls = EventRecorder<CancellationCause.Code>()
+        do {
+            let operation = bench.watched(Cancelling(url: bench.server.url("/"), urlSession: bench.session))
+            operation.onCancellation { _, cause in calls.record(cause.code) }
+        }
+        await bench.settled()
+        #expect(calls.events == [])
+    }
+
     @Test func `progress does not decrease when an attempt is repeated`() async throws {
         bench.server.route("GET", "/") { request in
             request.number == 0
