@@ -151,8 +151,8 @@ extension CancellationCause {
         public static let tooManyWaits = Code("tooManyWaits")
         /// A body called a method that waits for an operation that cannot end before the body has returned.
         ///
-        /// A child of a group also gets this cause if the child needs a category and all operations that hold this
-        /// category wait for the child.
+        /// A child of a group also gets this cause if the child needs a category or throttle key, and all operations
+        /// that hold it wait for the child.
         public static let waitsForItself = Code("waitsForItself")
         /// The operation's queue was shut down, or was released while suspended, before the operation ended.
         public static let shutDown = Code("shutDown")

@@ -53,6 +53,7 @@ extension ManagedOperation {
             // If another thread withdrew the ticket in the meantime, it may have handed in the ticket before it was in
             // use.
             if !isCurrent(ticket) { rule.registry.leave(ticket, rule.key) }
+            if !isGranted { cancelIfHeldAround() }
             return isGranted
         case .categories:
             let (categories, host) = core.withLock { ($0.admission?.categories ?? [], $0.host) }
@@ -177,7 +178,7 @@ extension ManagedOperation {
     /// Wakes a thread that waits for the categories, because something about the operation changed.
     final func wakeWaiter() { core.withLock { $0.admission?.ticket }?.wakeWaiter() }
 
-    /// Cancels a child of a group if every holder of a category for which it waits needs its end.
+    /// Cancels a child of a group if every holder of the category or throttle key for which it waits needs its end.
     ///
     /// A group that contains the child is such a holder.
     private func cancelIfHeldAround() {

@@ -127,6 +127,18 @@ struct ThrottleTests {
         #expect(second.calls.events == [])
     }
 
+    @Test func `a child that waits for a key of a group around it is canceled`() async throws {
+        for isNested in [false, true] {
+            let child = driven("child", .wait, interval: 0)
+            let inner = GroupOperation.all([child])
+            let group = isNested ? GroupOperation.all([inner], combine: { $0[0] }) : inner
+            group.throttle = child.throttle
+            await #expect(throws: OperationFailure<GroupFailure>.self) { try await group.run() }
+            #expect(child.calls.events == [] && child.cancellationCause?.code == .waitsForItself)
+            #expect(await eventually { registry.runner(of: "feed") == nil && registry.waitingCount(of: "feed") == 0 })
+        }
+    }
+
     @Test func `an operation that never started does not count as a run`() async throws {
         let category = OperationCategory("held")
         let holder = HandDriven("holder"), first = driven("first", .drop), second = driven("second", .drop)
