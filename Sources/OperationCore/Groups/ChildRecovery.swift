@@ -238,6 +238,7 @@ extension GroupEngine {
         if case .refused(let reason) = answer { return OperationSetupError(reason, other) }
         beginMeasuring(other)
         apply { _ in }
+        cancelIfEndless(other)
         return nil
     }
 

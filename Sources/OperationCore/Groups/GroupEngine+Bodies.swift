@@ -30,6 +30,7 @@ extension GroupEngine {
         }
         rest()
         apply { _ in }
+        cancelIfEndless(child)
         return recordWait(for: child)
     }
 
@@ -52,6 +53,44 @@ extension GroupEngine {
         let slot = child.core.withLock { core in core.parent === self ? core.parentSlot : -1 }
         giveUp(child, at: slot)?.cancelIfUndecided(because: cause)
         child.cancelIfUndecided(because: cause)
+    }
+
+    /// Cancels a child that can begin only after this group or a group around it has ended.
+    func cancelIfEndless(_ child: ManagedOperation) {
+        let child = child.life
+        guard !child.core.withLock({ $0.isReady }), hasDependents, let cycle = BodyWaitCycleSearch.cycle(of: child)
+        else { return }
+        refuse(child, .waitsForItself(cycle.map(\.displayName)))
+    }
+
+    /// Cancels the children that can begin only after this group or a group around it has ended.
+    ///
+    /// Each search begins at the group, because a search for each child would take too long in a large group.
+    func cancelEndlessChildren(of group: ManagedOperation) {
+        let isWaiting = state.withLock { state in
+            state.children.contains { child in child.operation?.core.withLock { $0.isReady } == false }
+        }
+        guard isWaiting, hasDependents else { return }
+        let most = BodyWaitCycleSearch.manyOperations
+        while let cycle = BodyWaitCycleSearch.cycle(of: group, visiting: most),
+            // The last child in the cycle is the one that waits for the group. Others may only wait for this child.
+            let child = cycle.last(where: { operation in
+                operation.core.withLock { $0.parent === self && !$0.isReady && $0.machine.ending == nil }
+            })
+        {
+            refuse(child, .waitsForItself(cycle.map(\.displayName)))
+        }
+    }
+
+    /// Whether operations depend on this group or on a group around it, which is rare.
+    private var hasDependents: Bool {
+        var next: GroupEngine? = self
+        while let engine = next {
+            let (operation, outer) = engine.state.withLock { ($0.operation, $0.outer) }
+            if operation?.nodeIfAny?.hasLiveDownstream == true { return true }
+            next = outer
+        }
+        return false
     }
 
     /// Gives up the slot of the group while a task of its body waits.

@@ -109,7 +109,11 @@ extension GroupEngine {
         ThreadNotes.current.worker?.reportChanges()
         switch ThreadNotes.withoutBeginning({ source.next() }) {
         case .child(let child, let tag):
-            if let refusal = adopt(child, ChildTerms(tag: tag)) { fail(child, refusal, tag) }
+            if let refusal = adopt(child, ChildTerms(tag: tag)) {
+                fail(child, refusal, tag)
+            } else {
+                cancelIfEndless(child)
+            }
             state.withLock { $0.machine.endPull(.child) }
         case .notNow: state.withLock { $0.machine.endPull(.notNow) }
         case .noMore:

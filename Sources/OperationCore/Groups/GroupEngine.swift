@@ -286,6 +286,7 @@ extension GroupEngine {
         if !hasBody { operation.rest(1, because: .children) }
         var hasStarted = false
         apply { hasStarted = $0.machine.start() }
+        if hasStarted { cancelEndlessChildren(of: operation) }
         // A failure of the sequence counts only in a group that has started, so the reader begins here. This thread
         // still has the context of the operation.
         if hasStarted { reader?.begin(for: operation) { [weak self] update in self?.sourceDidUpdate(update) } }

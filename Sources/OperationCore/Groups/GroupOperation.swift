@@ -137,6 +137,7 @@ extension GroupEngine {
         for child in children {
             refusal = adopt(child, terms)
             if refusal != nil { break }
+            cancelIfEndless(child)
         }
         apply { _ in }
         if let refusal { throw refusal }

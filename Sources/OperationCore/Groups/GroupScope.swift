@@ -32,7 +32,8 @@ public struct GroupScope: Sendable {
     ///
     /// The body of another operation may also call this method. If that operation is a child of this group, it counts
     /// toward the group's width while it waits. If no child that fills the width can end before the new child begins,
-    /// the new child is canceled with the cause `waitsForItself`.
+    /// the new child is canceled with the cause `waitsForItself`. The new child is also canceled with this cause if it
+    /// depends on the group or on a group around it, directly or through other operations.
     ///
     /// The body of the child inherits the task-local values and the priority of the task that calls this method.
     ///

@@ -43,12 +43,16 @@ struct BodyWaitCycleSearch {
         }
     }
 
-    /// Returns the cycle in which an operation waits that has not begun, or `nil` if there is none.
-    static func cycle(of operation: ManagedOperation) -> [ManagedOperation]? {
+    /// Returns the cycle in which an operation waits, or `nil` if there is none.
+    ///
+    /// - Parameters:
+    ///   - operation: An operation that has not begun, or a group that waits for its children.
+    ///   - most: The maximum number of operations that the search visits.
+    static func cycle(of operation: ManagedOperation, visiting most: Int = fewOperations) -> [ManagedOperation]? {
         var search = BodyWaitCycleSearch([WaitingBody(operation: operation, mayOutlive: false)])
         // This node represents the waiting operation. If another operation needs it, that is a separate node.
         search.nodes.append(Node(operation: operation))
-        return search.way(visiting: fewOperations).map { closed($0.dropFirst().map(\.operation), by: operation) }
+        return search.way(visiting: most).map { closed($0.dropFirst().map(\.operation), by: operation) }
     }
 
     private init(_ bodies: [WaitingBody]) {

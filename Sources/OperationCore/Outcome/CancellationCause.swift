@@ -152,7 +152,7 @@ extension CancellationCause {
         /// A body called a method that waits for an operation that cannot end before the body has returned.
         ///
         /// A child of a group also gets this cause if the child needs a category or throttle key, and all operations
-        /// that hold it wait for the child.
+        /// that hold it wait for the child. The same applies if the child depends on its group.
         public static let waitsForItself = Code("waitsForItself")
         /// The operation's queue was shut down, or was released while suspended, before the operation ended.
         public static let shutDown = Code("shutDown")

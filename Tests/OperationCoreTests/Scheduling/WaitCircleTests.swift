@@ -123,6 +123,55 @@ struct WaitCircleTests {
         child.start()
     }
 
+    /// The ways in which a child gets into its group.
+    enum Joining: CaseIterable { case declared, narrow, run, added }
+
+    @Test(arguments: Joining.allCases, [false, true])
+    func `a child that depends on its group, directly or through another operation, is canceled`(
+        joining: Joining, isIndirect: Bool
+    ) async throws {
+        let child = Closure { 1 }.named("child"), between = Closure { 2 }.named("between")
+        func connect(_ group: ManagedOperation) {
+            group.name = "group"
+            (isIndirect ? between : child).addDependency(group)
+            if isIndirect { child.addDependency(between) }
+        }
+        switch joining {
+        case .declared, .narrow:
+            let group = GroupOperation.outcomes(of: [child, Closure { 3 }], width: joining == .narrow ? 1 : nil)
+            connect(group)
+            #expect(try await group.run().map(\.result) == [nil, 3])
+        case .run:
+            let group = GroupOperation<Int, any Error> { group in try await group.run(child) }
+            connect(group)
+            await #expect(throws: OperationFailure<any Error>.self) { try await group.run() }
+        case .added:
+            let group = GroupOperation<Int, any Error> { group in
+                try group.add(child)
+                return 4
+            }
+            connect(group)
+            #expect(try await group.run() == 4)
+        }
+        let cause = child.cancellationCause
+        #expect(cause?.code == .waitsForItself)
+        #expect(cause?.message.contains(isIndirect ? "child → between → group" : "child → group") == true)
+        between.start()
+    }
+
+    @Test func `a child waits for an operation that starts later, although others depend on its group`() async throws {
+        let outside = Closure { 1 }, child = Closure { 2 }, after = Closure { 3 }
+        child.addDependency(outside)
+        let group = GroupOperation.all([child])
+        after.addDependency(group)
+        group.start()
+        after.start()
+        #expect(group.outcome == nil && child.cancellationCause == nil)
+        outside.start()
+        #expect(try await group.value == [2])
+        #expect(try await after.value == 3)
+    }
+
     @Test func `if two bodies wait for each other, at least one of them gets an error`() async throws {
         let (queue, errors) = (QueueManager("two bodies", width: 2), EventRecorder<any Error>())
         let (reference, gates) = (Reference<Closure>(), [Gate(), Gate()])
