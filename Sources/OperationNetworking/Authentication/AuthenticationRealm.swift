@@ -353,11 +353,15 @@ extension NetworkError {
 extension AuthenticationRealm {
     func refresh(_ number: Int, _ old: (any Sendable)?) {
         let scope = state.withLock { $0.scopes.removeValue(forKey: number) } ?? .none
+        // A sign-out or a new credential may have dropped the refresh while it waited for the realm's queue.
+        guard isOfUse(number) else { return }
         guard let fetch = closures.refresh else { return notify(event(.credentialWanted)) }
         notify(event(.refreshBegan))
         let scopeOfTask = scope.with(number, of: self)
         // A detached task is not canceled together with an operation.
         let task = Task.detached {
+            // The task may begin late.
+            guard self.isOfUse(number) else { return }
             do {
                 let credential = try await RefreshScope.$current.withValue(scopeOfTask) { try await fetch(old) }
                 self.came(credential, number)

@@ -43,6 +43,26 @@ struct AuthenticationHookTests {
         _ = await bench.events.events(atLeast: 3)
     }
 
+    @Test func `after a sign-out, a refresh that has not begun does not call its closure`() async throws {
+        let bench = try TokenBench(), clock = HeldClock()
+        let authenticator = bench.authenticator(change: { $0.clock = clock }, refresh: { "new" })
+        bench.good.value = "newer"
+        // The first refresh holds the realm's queue, although its credential arrives.
+        let first = bench.operation(authenticator), second = bench.operation(authenticator)
+        first.start()
+        await until { authenticator.credential == "new" }
+        second.start()
+        await until { authenticator.credential == nil && second.waitReason?.kind == .credential }
+        authenticator.signOut()
+        clock.held.open()
+        await first.ended()
+        await second.ended()
+        #expect(second.outcome?.error?.code == .signedOut)
+        await until { bench.events.events.contains { $0.kind == .failed } }
+        #expect(bench.events.events.filter { $0.kind == .refreshBegan }.count == 1)
+        #expect(bench.asked.events == ["old"])
+    }
+
     @Test func `events are reported in the order in which they happen`() async throws {
         let bench = try TokenBench(), isFailing = Shared(false)
         let authenticator = bench.authenticatorForOneThatWaits {
@@ -129,6 +149,19 @@ struct AuthenticationHookTests {
         #expect(try await left.value?.value == "Hello")
         #expect(bench.server.requests.map { $0["Authorization"] } == ["Bearer old", "Bearer new", "Bearer new"])
         later.value = nil
+    }
+}
+
+/// A stopped clock that sets timers only when the gate is open.
+private final class HeldClock: OperationClock {
+    let held = Gate()
+    private let manual = ManualClock()
+
+    var now: OperationInstant { manual.now }
+
+    func schedule(at instant: OperationInstant, _ action: @escaping @Sendable () -> Void) -> any OperationTimer {
+        held.wait()
+        return manual.schedule(at: instant, action)
     }
 }
 
