@@ -235,6 +235,12 @@ extension ManagedOperation {
         return original.storage.withLock { !$0.isSilent }
     }
 
+    /// Whether the handlers have been notified of the outcome.
+    ///
+    /// For an outcome that was set before the start, the value is `false` until the operation was started and its
+    /// dependencies have ended.
+    package final var isOutcomeReported: Bool { storage.withLock { $0.machine.isOutcomeReported } }
+
     /// Creates the permit for a handler that is about to be enqueued.
     ///
     /// - Parameter isOfOutcome: Whether a queue that is recorded records when the handler begins.

@@ -186,7 +186,7 @@ extension NetworkOperation: AttemptOwner {
     }
 
     package func notifyDelegateOfEnd() {
-        guard hasOutcome, let listeners = networkAttempts.reporter.takeListenersOfEnd() else { return }
+        guard isOutcomeReported, let listeners = networkAttempts.reporter.takeListenersOfEnd() else { return }
         let (operation, isCancelled) = (listeners.operation, isCancelled)
         func call(on queue: DispatchQueue, _ delegate: any NetworkOperationDelegate) {
             let call = { @Sendable in operation.notifyOfEnd(delegate) }

@@ -407,6 +407,30 @@ struct OperationControlTests {
         #expect(calls.events == [])
     }
 
+    @Test func `a delegate is notified of a result that was set before the start when the handlers are called`() async {
+        for isDelegateLate in [false, true] {
+            let (log, login, operation) = (HandlerLog(), ClosureOperation { 1 }, bench.text())
+            log.watch(operation, asDelegate: !isDelegateLate)
+            operation.addDependency(login)
+            operation.finish(withResult: "kept")
+            operation.delegate = log
+            operation.start()
+            await bench.settled()
+            #expect(log.lines.events == [])
+            login.start()
+            await operation.ended()
+            await bench.settled()
+            #expect(log.lines.events == ["success", "delegate success 0"])
+        }
+        let (log, silent) = (HandlerLog(), bench.text())
+        log.watch(silent)
+        silent.finish(withResult: "kept")
+        silent.cancel()
+        silent.start()
+        await bench.settled()
+        #expect(log.lines.events == [])
+    }
+
     @Test func `progress does not decrease when an attempt is repeated`() async throws {
         bench.server.route("GET", "/") { request in
             request.number == 0
