@@ -128,9 +128,13 @@ extension TypedOperation {
     /// gets its outcome after this operation has started and its dependencies have ended. If the `main()` of a
     /// ``SyncOperation`` calls `finish`, the mapped operation gets its outcome after `main()` has returned.
     ///
+    /// If you cancel the mapped operation between these two moments, the closure is still called, and the mapped
+    /// operation keeps the converted outcome. However, its success and failure handlers are not called, and a task that
+    /// you cancel while it waits for the mapped operation gets a cancellation.
+    ///
     /// - Parameter convert: A closure that converts the outcome. The closure is called at most once. If the mapped
-    ///   operation itself is canceled, the closure is not called. The closure is called on the thread that ends this
-    ///   operation, or on the calling thread if this operation has already ended.
+    ///   operation is canceled before this operation has an outcome, the closure is not called. The closure is called
+    ///   on the thread that ends this operation, or on the calling thread if this operation has already ended.
     public final func mapOutcome<NewResult: Sendable, NewError: Error>(
         _ convert:
             @escaping @Sendable (

@@ -45,8 +45,12 @@ extension TypedOperation {
                 if core.machine.ending == nil { core.need().taskWait = wait }
             }
         }
-        await wait.passage { cancelIfUndecided(because: .taskCancelled) }
-        return outcome ?? .cancelled(bodyWait?.refusal ?? .requested)
+        await wait.passage {
+            cancelIfUndecided(because: .taskCancelled)
+            // A mapped operation may have no outcome yet, although its original has one and cannot be canceled.
+            wait.end()
+        }
+        return outcome ?? .cancelled(bodyWait?.refusal ?? (Task.isCancelled ? .taskCancelled : .requested))
     }
 
     /// Starts the operation, waits until its outcome is decided, and returns its result.

@@ -87,6 +87,37 @@ struct AwaitTests {
         #expect(Look(operation) == .cancelledEarly)
     }
 
+    @Test func `a canceled task does not wait for the conversion of an outcome that was set before the start`() async {
+        let original = HandDriven()
+        original.finish(withResult: 1)
+        let mapped = original.mapResult { $0 + 1 }
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await mapped.finalOutcome
+        }
+        #expect(await task.value.cancellationCause?.code == .taskCancelled)
+        #expect(mapped.outcome == nil && original.outcome == .success(1))
+        original.start()
+        #expect(mapped.outcome == .success(2))
+    }
+
+    @Test func `a mapped operation that is canceled after its original finished keeps the converted outcome`() async {
+        let (finished, open) = (Gate(), Gate())
+        let original = SyncProbe { operation in
+            operation.finish(withResult: 1)
+            finished.open()
+            open.wait()
+        }
+        let mapped = original.mapResult { $0 + 1 }
+        original.startOnThread()
+        await finished.passage()
+        mapped.cancel()
+        #expect(mapped.outcome == nil)
+        open.open()
+        await mapped.ended()
+        #expect(mapped.outcome == .success(2) && !mapped.mayCallHandlers)
+    }
+
     @Test func `canceling the awaiting task after the operation finishes has no effect`() async {
         let operation = HandDriven.started()
         operation.finish(withResult: 1)
