@@ -123,7 +123,7 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     public final override var isAsynchronous: Bool { true }
 
     package final override var endStyle: LifecycleMachine.Style {
-        windsDownAfterCancellation ? .afterWindDown : .atOnce
+        windsDownAfterCancellation && canWindDown ? .afterWindDown : .atOnce
     }
 
     package final override var canBeSuspended: Bool { true }
@@ -146,6 +146,11 @@ open class AsyncOperation<ResultType: Sendable, ErrorType: Error>: TypedOperatio
     ///
     /// - Parameter isSuspended: A Boolean value that indicates whether the operation is suspended.
     @_spi(Subclassing) open func suspensionDidChange(_ isSuspended: Bool) {}
+
+    /// A Boolean value that indicates whether the operation may end later than its cancellation.
+    ///
+    /// If the value is `false`, overrides of ``windsDownAfterCancellation`` have no effect.
+    @_spi(Subclassing) open var canWindDown: Bool { true }
 
     /// Notifies the subclass that the outcome of the operation is decided.
     ///

@@ -67,6 +67,8 @@ import Synchronization
 /// Once an operation has begun its first attempt, it stays in memory until it ends, even if you keep no reference to
 /// it. To also keep an operation in memory while it waits to begin, start it with `startAndKeepAlive()`.
 ///
+/// A canceled network operation always ends immediately. An override of `windsDownAfterCancellation` has no effect.
+///
 /// Guide: `Docs/Guides/NetworkOperations.md`
 open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<ResultType, NetworkError>,
     AnyNetworkOperation, @unchecked Sendable
@@ -623,6 +625,9 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
         }
         releaseRules()
     }
+
+    // After a cancellation, the attempts stop and report nothing, so nothing would end an operation that winds down.
+    @_spi(Subclassing) public final override var canWindDown: Bool { false }
 
     @_spi(Subclassing) public final override var attachment: AnyObject? { networkAttempts }
 

@@ -104,6 +104,21 @@ struct OperationCancellationTests {
         }
     }
 
+    @Test func `an operation ends with its cancellation even if its class asks for a later end`() async throws {
+        final class Careful: NetworkDataOperation<Data>, @unchecked Sendable {
+            override var windsDownAfterCancellation: Bool { true }
+        }
+        let bench = try OperationBench { _ in .silence }
+        let queue = QueueManager("careful", width: 1)
+        let operation = bench.watched(Careful(url: bench.server.url("/"), urlSession: bench.session))
+        let next = ClosureOperation { 1 }
+        try queue.add([operation, next])
+        _ = await bench.server.heads(atLeast: 1)
+        operation.cancel()
+        await operation.ended()
+        #expect(try await next.value == 1)
+    }
+
     @Test func `canceled between two attempts, an operation begins no further attempt`() async throws {
         let bench = try OperationBench { _ in .status(503) }
         let clock = ManualClock()
