@@ -152,9 +152,11 @@ extension GroupScope {
 
 // Recovery of children.
 extension GroupEngine {
-    /// Adds a hook for all children that it fits.
+    /// Adds a hook for all children that it fits, unless the group has ended.
     func add(_ hook: RecoveryHook) {
         state.withLock { state in
+            // The hook may hold the group, and nothing would release it.
+            if state.machine.isOver { return }
             var recoveries = state.recoveries ?? GroupRecoveries()
             recoveries.hooks.append(hook)
             state.recoveries = recoveries

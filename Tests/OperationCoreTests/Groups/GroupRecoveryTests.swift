@@ -43,6 +43,12 @@ struct GroupRecoveryTests {
         ClosureOperation<String, Flaw> { () throws(Flaw) -> String in throw .second }
     }
 
+    @Test func `a hook that is added after the end of the group does not keep the group alive`() async throws {
+        let group = GroupOperation.all([ClosureOperation { 1 }])
+        #expect(try await group.run() == [1])
+        group.recover { (failed: FailedChild<Int>) in group.isCancelled ? .fail : .result(2) }
+    }
+
     @Test func `a child can be replaced by other operations as often as the limit allows`() async throws {
         let seen = EventRecorder<String>()
         let group = GroupOperation.all([failing("work")], width: 1)
