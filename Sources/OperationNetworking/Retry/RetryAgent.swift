@@ -94,9 +94,10 @@ final class RetryAgent: AttemptPolicy, @unchecked Sendable {
         guard let rule, !attempt.error.isFinal else {
             return answer(conclude(attempt, .asPolicySays, for: owner))
         }
+        let scope = owner.networkAttempts.scopeForTask
         // The attempts keep the operation alive until it ends, and its end also cancels this task.
         let question = Task { [weak owner] in
-            let ruleAnswer = await rule(attempt)
+            let ruleAnswer = await RefreshScope.$current.withValue(scope) { await rule(attempt) }
             guard let owner, !Task.isCancelled else { return }
             answer(conclude(attempt, ruleAnswer, for: owner))
         }

@@ -43,6 +43,31 @@ struct AuthenticationHookTests {
         _ = await bench.events.events(atLeast: 3)
     }
 
+    @Test func `hooks and retry policies of a refresh's request may send requests, which do not wait`() async throws {
+        let bench = try TokenBench(), itself = Shared<Authenticator<String>?>(nil), helped = EventRecorder<String>()
+        bench.server.route("GET", "/help") { _ in .text("helped") }
+        bench.server.route("GET", "/token") { _ in helped.events.isEmpty ? .status(503) : .text("new") }
+        let help: @Sendable () async throws -> Void = {
+            guard let authenticator = itself.value else { return }
+            helped.record(try await bench.operation(authenticator, "/help").run())
+        }
+        let authenticator = bench.authenticator(refresh: {
+            let operation = Adapting(url: bench.server.url("/token"), urlSession: bench.bench.session)
+            operation.atSecondRound.withLock { $0 = help }
+            var retry = Retry(budget: nil)
+            retry.policy.decide = { _ in
+                try? await help()
+                return .again(after: .zero)
+            }
+            operation.retry = retry
+            return try await operation.run()
+        })
+        itself.value = authenticator
+        #expect(try await bench.operation(authenticator).run() == "Hello")
+        #expect(helped.events == ["helped", "helped"])
+        itself.value = nil
+    }
+
     @Test func `after a sign-out, a refresh that has not begun does not call its closure`() async throws {
         let bench = try TokenBench(), clock = HeldClock()
         let authenticator = bench.authenticator(change: { $0.clock = clock }, refresh: { "new" })
@@ -149,6 +174,18 @@ struct AuthenticationHookTests {
         #expect(try await left.value?.value == "Hello")
         #expect(bench.server.requests.map { $0["Authorization"] } == ["Bearer old", "Bearer new", "Bearer new"])
         later.value = nil
+    }
+}
+
+/// Runs a closure when the request is adapted for the second time.
+private final class Adapting: NetworkDataOperation<String>, @unchecked Sendable {
+    // Sendable: the mutable state is behind locks.
+    let atSecondRound = Locked<(@Sendable () async throws -> Void)?>(nil)
+    private let rounds = Locked(0)
+
+    override func adapt(_ request: NetworkRequest) async throws -> NetworkRequest {
+        if rounds.next() == 2 { try await atSecondRound.withLock { $0 }?() }
+        return request
     }
 }
 

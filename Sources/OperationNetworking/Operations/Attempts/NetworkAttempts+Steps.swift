@@ -79,9 +79,11 @@ extension NetworkAttempts {
             return state.machine.round
         }
         extendLifetime(draft)
+        let scope = scopeForTask
         let adaptation = Task {
             do {
-                perform(prepared(try withKey(try await owner.adaptRequest(request)), number))
+                let adapted = try await RefreshScope.$current.withValue(scope) { try await owner.adaptRequest(request) }
+                perform(prepared(try withKey(adapted), number))
             } catch {
                 perform(failed(NetworkError.ofHook(error), .checking, number))
             }

@@ -135,6 +135,11 @@ package final class NetworkAttempts: Sendable {
     /// Whether a refresh that is still in progress created the operation, so that other operations wait for it.
     var isForRefresh: Bool { scope.isOfUse }
 
+    /// The refreshes for which a new task with code of the user works.
+    ///
+    /// The task may be created on any thread, which need not know for which refreshes the operation was created.
+    var scopeForTask: RefreshScope { scope.isEmpty ? .current : scope }
+
     var head: ResponseHead? { state.withLock { $0.attempt.head } }
     package var task: (any NetworkTask)? { state.withLock { $0.task } }
     var metrics: TransferMetrics? { state.withLock { $0.metrics } }
