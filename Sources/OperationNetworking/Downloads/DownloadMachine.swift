@@ -72,6 +72,8 @@ package struct DownloadMachine: Sendable {
     /// Whether an accepted response can be the file even if its status code is not a success.
     private let takesEveryStatus: Bool
     private var state = State.idle
+    /// Whether the next request asks for the whole file, even if the partial file could not be removed.
+    private var startsOver = false
     /// The number of responses that contained only a small part of the file.
     private var smallPieces = 0
 
@@ -97,7 +99,7 @@ package struct DownloadMachine: Sendable {
     }
 
     private func question(_ part: DownloadPart?) -> (DownloadPart?, Ask) {
-        guard resumes, let part, part.metadata.source == source, let validator = part.metadata.validator,
+        guard resumes, !startsOver, let part, part.metadata.source == source, let validator = part.metadata.validator,
             part.length > 0,
             part.length <= part.metadata.total ?? .max
         else { return (nil, .whole) }
@@ -161,6 +163,7 @@ package struct DownloadMachine: Sendable {
     }
 
     private mutating func begin(_ head: ResponseHead) -> HeadAction {
+        startsOver = false
         var metadata = DownloadMetadata(source: source)
         metadata.total = head.expectedLength
         let isEncoded = head.isDecoded || head.headers.contains("Content-Encoding")
@@ -240,7 +243,9 @@ package struct DownloadMachine: Sendable {
         case .complete(let length): return .finish(length: length, isLengthKnown: true)
         case .failed(let error): return .discard(error)
         case .refused(let error): return .keep(error)
-        case .askingFromStart: return .askFromStart
+        case .askingFromStart:
+            startsOver = true
+            return .askFromStart
         case .left: return error.map { .keep($0) } ?? .left
         case .idle, .asking:
             return .keep(

@@ -346,6 +346,19 @@ struct DownloadFaultTests {
         }
     }
 
+    @Test func `an outdated partial file that cannot be removed fails the download after two requests`() async throws {
+        let files = FileSystem { $0.kind == .remove ? .fail(EACCES) : .proceed }
+        try await bench.leavePart()
+        let before = bench.server.counts.heads
+        bench.server.route("GET", "/file") { request in
+            guard request["Range"] == nil else { return .status(416, ["Content-Range": "bytes */100"]) }
+            return DownloadBench.resource(100, etag: "\"two\"").answer(to: request)
+        }
+        let conclusion = try await bench.download(to: .file(bench.url("file")), files: files)
+        #expect(conclusion.error?.code == .fileUnwritable, "\(conclusion)")
+        #expect(bench.server.counts.heads == before + 2)
+    }
+
     /// Row 78 of the fault catalogue.
     @Test func `bytes that could not be synchronized are an error, and no download resumes from them`() async throws {
         let conclusion = try await failing(EIO, at: .synchronize, bench)

@@ -89,7 +89,8 @@ struct DownloadMachineTests {
         #expect(machine.receive(try head(206, fields)) == .askFromStart)
         #expect(machine.receive(count: 60) == .success(0))
         #expect(machine.end(nil) == .askFromStart)
-        #expect(machine.ask(havingPart: nil) == .whole)
+        // The partial file may be there again, because it could not be removed.
+        #expect(machine.ask(havingPart: part) == .whole)
     }
 
     @Test func `a partial file with a date is resumed only if the date is the same`() throws {
