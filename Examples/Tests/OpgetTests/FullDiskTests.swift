@@ -43,6 +43,14 @@ struct FullDiskTests {
         try await expectFull(arguments)
     }
 
+    @Test(arguments: [[], ["-s", "4"]])
+    func `a disk that reports no numbers is not full`(arguments: [String]) async throws {
+        bench.serve("/file", count: Self.size)
+        let disk = try #require(SmallDisk(size: "0"))
+        let end = try await bench.run(["-d", disk.folder.path] + arguments + [bench.url("/file")])
+        #expect(end.status == 0, "\(end)")
+    }
+
     @Test func `a log that does not fit ends with a complete line`() async throws {
         bench.serve("/file", count: 1_000)
         let filler = disk.folder.appending(path: "filler")

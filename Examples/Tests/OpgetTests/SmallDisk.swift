@@ -3,14 +3,16 @@
 
 import Foundation
 
-/// A disk of two megabytes in memory, mounted in a folder.
+/// A small disk in memory, mounted in a folder.
 final class SmallDisk: Sendable {
     let folder = FileManager.default.temporaryDirectory.appending(path: "opget-disk-\(UUID().uuidString)")
 
     /// Mounts the disk, or returns `nil` if that is not possible.
-    init?() {
+    ///
+    /// - Parameter size: The size of the disk. A disk of the size 0 has no limit and reports no numbers.
+    init?(size: String = "2m") {
         try? FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let isThere = Self.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder.path])
+        let isThere = Self.run(["mount", "-t", "tmpfs", "-o", "size=\(size)", "tmpfs", folder.path])
         if !isThere {
             try? FileManager.default.removeItem(at: folder)
             return nil

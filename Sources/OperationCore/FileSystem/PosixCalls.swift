@@ -98,6 +98,8 @@ enum PosixCalls {
             guard fstatvfs(file, &value) == 0 else { return nil }
             let blockSize = UInt64(value.f_frsize)
         #endif
+        // Some file systems, such as a `tmpfs` without a limit, report no numbers at all.
+        guard value.f_blocks > 0 else { return .max }
         let (bytes, overflows) = UInt64(value.f_bavail).multipliedReportingOverflow(by: blockSize)
         return overflows ? .max : Int64(clamping: bytes)
     }
