@@ -25,7 +25,9 @@ package final class Download: Sendable {
     private let cancellation = OneWayFlag()
     /// Whether only this object knows the partial file.
     let isTemporary: Bool
-    /// The runs that wait for their turn to use the files.
+    /// The first download of the same operation to the same destination, or `nil` if this is the first one.
+    private let first: Download?
+    /// The runs of this download and of later downloads of the operation that wait for their turn to use the files.
     private let turn = Locked(DeliveryQueue<@Sendable () -> Void>())
     /// Whether the download ends without waiting until the disk has stored the file, and without reading the file
     /// again.
@@ -36,11 +38,12 @@ package final class Download: Sendable {
 
     package init(
         to destination: DownloadDestination, options: DownloadOptions = DownloadOptions(),
-        files: FileSystem = FileSystem(), clock: any OperationClock = .system,
+        files: FileSystem = FileSystem(), clock: any OperationClock = .system, following first: Download? = nil,
         keptBytes: Int = DownloadWork.usualKeptBytes,
         accepts: @escaping @Sendable (ResponseHead) -> Bool = { _ in true }
     ) {
         self.clock = clock
+        self.first = first
         isTemporary = destination.isTemporary
         endsBriefly = (isTemporary || !options.isDurable) && options.checksum == nil
         work = DownloadWork(
@@ -86,11 +89,15 @@ package final class Download: Sendable {
 
     /// Starts a run as soon as the previous run has ended, even if that run was abandoned.
     func takeTurn(_ begin: @escaping @Sendable () -> Void) {
+        if let first { return first.takeTurn(begin) }
         if turn.withLock({ $0.append(begin) }) { passTurn() }
     }
 
     /// Ends the turn of the current run, and starts the next one.
-    func passTurn() { turn.withLock { $0.next() }?() }
+    func passTurn() {
+        if let first { return first.passTurn() }
+        turn.withLock { $0.next() }?()
+    }
 
     /// Releases the files, and keeps or removes the partial file, as the options and the response require.
     package func close(whenClosed: @escaping @Sendable () -> Void = {}) {

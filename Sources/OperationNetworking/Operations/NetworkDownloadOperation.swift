@@ -23,6 +23,10 @@ private struct SavingState {
     /// The download to a temporary file, which all attempts share, so that each attempt resumes where the last one
     /// failed.
     var download: Download?
+    /// The download of the first attempt, unless the file is temporary.
+    ///
+    /// The downloads of the other attempts wait until the previous one has released the partial file.
+    var first: Download?
     var isOver = false
 }
 
@@ -123,13 +127,15 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         let keptBytes = max(rules.keptErrorBytes, DownloadWork.usualKeptBytes)
         return SavingSession(over: session.followingRedirects) { [weak self] request in
             let accepted = request.headers.values("Accept")
-            let make = {
-                Download(to: place, options: options, files: files, clock: clock, keptBytes: keptBytes) { head in
+            let make = { (first: Download?) in
+                Download(
+                    to: place, options: options, files: files, clock: clock, following: first, keptBytes: keptBytes
+                ) { head in
                     rules.accepts(head)
                         && rules.contentTypes.accepts(head.headers["Content-Type"], requested: accepted)
                 }
             }
-            return self?.begin(isTemporary, make) ?? make()
+            return self?.begin(isTemporary, make) ?? make(nil)
         } didStart: { [weak self] start in
             self?.saving.withLock { $0.start = start }
         } didSave: { [weak self] file, published in
@@ -140,13 +146,17 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
     }
 
     /// Returns the download of the attempt that begins.
-    private func begin(_ isTemporary: Bool, _ make: () -> Download) -> Download {
+    private func begin(_ isTemporary: Bool, _ make: (Download?) -> Download) -> Download {
         var (old, outdated): (TemporaryFile?, Download?)
-        let made = make()
+        let made = make(saving.withLock { $0.first })
         let download = saving.withLock { saving in
             (saving.file, saving.published) = (nil, nil)
             swap(&old, &saving.temporary)
-            guard isTemporary, !saving.isOver else { return made }
+            guard !saving.isOver else { return made }
+            guard isTemporary else {
+                saving.first = saving.first ?? made
+                return made
+            }
             if let download = saving.download, !download.isCancelled { return download }
             // An attempt that was abandoned was canceled, and its download with it.
             outdated = exchange(&saving.download, with: made)
@@ -174,14 +184,16 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
     }
 
     override func transfersAreOver() {
-        var (download, temporary): (Download?, TemporaryFile?)
+        var (download, first, temporary): (Download?, Download?, TemporaryFile?)
         saving.withLock { saving in
             saving.isOver = true
+            swap(&first, &saving.first)
             swap(&download, &saving.download)
             swap(&temporary, &saving.temporary)
         }
         // The last task retains the download, and the operation retains the task.
         download?.discard()
+        extendLifetime(first)
         extendLifetime(temporary)
     }
 

@@ -121,6 +121,36 @@ struct DownloadOperationTests {
         #expect(operation.downloadedFile != nil && bench.names() == ["file"])
     }
 
+    @Test func `another attempt waits until the previous one has released the partial file`() async throws {
+        let (resource, gate) = (resource, Gate())
+        defer { gate.open() }
+        bench.server.route("GET", "/file") { request in
+            guard request["Range"] == nil else { return resource.answer(to: request) }
+            return LoopbackAnswer(
+                .head(200, ["Content-Length": "900000", "ETag": "\"one\""]), .send(TestPattern.bytes(count: 300_000)),
+                .stall(until: gate))
+        }
+        let stop = StoppedCall(at: .synchronize), clock = ManualClock()
+        stop.arm()
+        let operation = operation(.file(bench.url("file")))
+        operation.clock = clock
+        operation.downloadOptions.files = stop.files
+        operation.downloadOptions.checkpointInterval = .zero
+        var retry = Retry(backoff: .constant(.zero), throttledBackoff: .constant(.zero), budget: nil)
+        retry.attemptTimeout = .seconds(5)
+        operation.retry = retry
+        operation.start()
+        await stop.reached.passage()
+        clock.advance(by: .seconds(5))
+        try await waitUntil("the second attempt begins") { operation.attemptCount == 2 }
+        // A download waits only one second for a file that another operation uses.
+        clock.advance(by: .seconds(2))
+        stop.passes.open()
+        #expect(try await operation.value == bench.url("file"))
+        #expect(operation.attemptCount == 2 && operation.downloadedFile?.resumedBytes ?? 0 > 0)
+        #expect(bench.holds("file") && bench.names() == ["file"])
+    }
+
     @Test func `a canceled operation leaves only its partial file`() async throws {
         let gate = Gate()
         defer { gate.open() }
