@@ -37,12 +37,14 @@ struct SegmentWriterTests {
 
     private func file(
         _ folder: URL, _ count: Int64,
-        synchronize: @escaping @Sendable (OpenDescriptor) -> Bool = { $0.synchronize() }
+        synchronize: @escaping @Sendable (OpenDescriptor) -> Bool = { $0.synchronize() },
+        setMode: @escaping @Sendable (Int32, mode_t) -> Int32 = { fchmod($0, $1) }
     ) throws -> SegmentedFile {
         let validator = try #require(SegmentValidator(["ETag": "\"one\""]))
         let metadata = SegmentMetadata(
             source: "s", validator: validator, total: count, spans: [SegmentMetadata.Span(start: 0, end: count)])
-        return try SegmentedFile(for: folder.appending(path: "file"), metadata, synchronize: synchronize)
+        return try SegmentedFile(
+            for: folder.appending(path: "file"), metadata, synchronize: synchronize, setMode: setMode)
     }
 
     @Test func `a held transfer always resumes`() async throws {
@@ -140,6 +142,19 @@ struct SegmentWriterTests {
         file.letGo()
         #expect(bench.names.isEmpty)
         #expect(try self.file(bench.folder, 8_192).resumedBytes == 0)
+    }
+
+    @Test(arguments: [EPERM, ENOSYS])
+    func `a file is published on a volume that has no permissions`(number: Int32) async throws {
+        let bench = try OpgetBench()
+        let setMode = { @Sendable (_: Int32, _: mode_t) -> Int32 in
+            errno = number
+            return -1
+        }
+        let file = try file(bench.folder, 8_192, setMode: setMode)
+        try TestPattern.bytes(count: 8_192).withUnsafeBytes { bytes in try file.write(bytes, to: 0) }
+        try await file.publish(at: bench.folder.appending(path: "file"), replacing: false, isDurable: false)
+        #expect(bench.holds("file", count: 8_192))
     }
 
     @Test func `a file is discarded only once, because another program can use its names afterwards`() throws {

@@ -24,6 +24,7 @@ final class SegmentedFile: Sendable {
     /// A Boolean value that indicates whether another program might use the names of the partial file and its metadata.
     private let hasFreeNames = Atomic(false)
     private let synchronize: @Sendable (OpenDescriptor) -> Bool
+    private let setMode: @Sendable (Int32, mode_t) -> Int32
     /// The reason why the disk lost bytes of the file, or nil.
     private let loss = Mutex<FileFailure?>(nil)
     /// The number of bytes that existed when the file was opened.
@@ -40,9 +41,11 @@ final class SegmentedFile: Sendable {
     ///   - wanted: The file to download. If a partial file of the same version exists, the download resumes with the
     ///     existing segments.
     ///   - synchronize: A closure that writes the buffered bytes of a file to the disk, for tests of failing disks.
+    ///   - setMode: A closure that sets the permissions of an open file, for tests of volumes without permissions.
     init(
         for place: URL, _ wanted: SegmentMetadata,
-        synchronize: @escaping @Sendable (OpenDescriptor) -> Bool = { $0.synchronize() }
+        synchronize: @escaping @Sendable (OpenDescriptor) -> Bool = { $0.synchronize() },
+        setMode: @escaping @Sendable (Int32, mode_t) -> Int32 = { fchmod($0, $1) }
     ) throws(FileFailure) {
         names = SegmentNames(for: place)
         try? FileManager.default.createDirectory(
@@ -51,6 +54,7 @@ final class SegmentedFile: Sendable {
         let opened = try Self.opened(part, names, wanted, synchronize)
         self.part = part
         self.synchronize = synchronize
+        self.setMode = setMode
         metadataFile = opened.metadataFile
         metadata = opened.metadata
         marks = Mutex(opened.marks)
@@ -241,7 +245,11 @@ extension SegmentedFile {
             throw FileFailure(.failure, "incomplete", "A part of the file is missing. Run opget again.")
         }
         try checkForLoss()
-        guard fchmod(part.number, 0o644 & ~Self.mask) == 0 else { throw Self.failure("cannot be finished", errno) }
+        // Some volumes have no permissions, or their files belong to another user.
+        guard
+            setMode(part.number, 0o644 & ~Self.mask) == 0
+                || [EPERM, EINVAL, ENOSYS, ENOTSUP, EOPNOTSUPP].contains(errno)
+        else { throw Self.failure("cannot be finished", errno) }
         if isDurable { try synchronizePart() }
         let options = FileTransferOptions(existingItem: replacing ? .replace : .refuse, isDurable: isDurable)
         switch await outcome(of: FileMoveOperation(from: partURL, to: place, options: options)) {
@@ -250,7 +258,7 @@ extension SegmentedFile {
             hasFreeNames.store(true, ordering: .releasing)
             names.removeOrphan()
         case .failure(let error):
-            _ = fchmod(part.number, 0o600)
+            _ = setMode(part.number, 0o600)
             throw error
         }
     }
