@@ -64,6 +64,20 @@ struct DownloadingTests {
         #expect(bench.holds("file", count: 1_000))
     }
 
+    @Test(arguments: [[], ["-s", "2"]])
+    func `--continue does not count a folder or a link that leads nowhere as a file`(arguments: [String]) async throws {
+        let (folder, link) = (bench.folder.appending(path: "folder"), bench.folder.appending(path: "link"))
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        try FileManager.default.createSymbolicLink(atPath: link.path, withDestinationPath: "nowhere")
+        for name in ["folder", "link"] {
+            bench.serve("/\(name)", count: 4 << 20)
+            let end = try await bench.run(arguments + ["-c", "--json", bench.url("/\(name)")])
+            #expect(end.status == 6 && end.errors.contains("\(name) already exists, but is not a file."), "\(end)")
+            #expect(try LogLine.all(end.output).filter { $0.event == "fail" }.count == 1)
+        }
+        #expect(bench.names == ["folder", "link"])
+    }
+
     @Test func `a wrong checksum is an error`() async throws {
         bench.server.route("GET", "/sum") { _ in .text("123456789") }
         let wrong = try await bench.run(["--checksum=crc32=00000000", bench.url("/sum")])

@@ -35,6 +35,13 @@ struct FileFailure: Error, Sendable, Equatable {
             "The file \(name) already exists. Use --continue to keep it, or --overwrite to replace it.")
     }
 
+    /// Returns the failure for a destination that is a folder, a device or a link that leads nowhere.
+    static func notAFile(_ name: String) -> FileFailure {
+        FileFailure(
+            .disk, "\(NetworkError.Code.destinationExists)",
+            "\(name) already exists, but is not a file. Choose another name with --output, or with out=NAME in a list.")
+    }
+
     /// The failure for a file whose name another URL in the same run uses.
     static let nameTwice = FileFailure(
         .disk, "\(NetworkError.Code.destinationExists)",

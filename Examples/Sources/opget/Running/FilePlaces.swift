@@ -95,11 +95,21 @@ final class FilePlaces: Sendable {
         hasSegments || item.name?.contains("/") == true ? SegmentNames(for: place()) : nil
     }
 
-    func isThere(_ place: URL) -> Bool { FileManager.default.fileExists(atPath: place.path) }
+    /// Returns whether an item exists at a path, even a link that leads nowhere.
+    func isThere(_ place: URL) -> Bool {
+        var status = stat()
+        return lstat(place.path, &status) == 0
+    }
+
+    /// Returns whether a path leads to a regular file.
+    private func isFile(_ place: URL) -> Bool {
+        var status = stat()
+        return stat(place.path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    }
 
     /// Returns whether the destination of an item contains a file that existed before the run.
     func isOld(_ place: URL, for item: DownloadItem) -> Bool {
-        !isTaken(place) && wasThere(place, for: item) && isThere(place)
+        !isTaken(place) && wasThere(place, for: item) && isFile(place)
     }
 
     /// Returns whether the file at the destination of an item existed before the run.
@@ -121,6 +131,7 @@ final class FilePlaces: Sendable {
 
     func resultOfUnchecked(_ place: URL, for item: DownloadItem) -> FileResult {
         if isTaken(place) { return .failed(.nameTwice) }
+        guard isFile(place) else { return .failed(.notAFile(place.lastPathComponent)) }
         guard settings.existing == .skip else { return .failed(.exists(place.lastPathComponent)) }
         return wasThere(place, for: item) ? .skipped(path: place.path) : .failed(.nameTwice)
     }
