@@ -45,6 +45,19 @@ struct SignalTests {
         #expect(end.errors.contains("--continue"))
     }
 
+    @Test func `Ctrl-C also ends the check of an existing file`() async throws {
+        let file = try FileHandle(forWritingTo: URL(filePath: bench.write("", to: "large")))
+        // The file takes no space on the disk, but takes long to read.
+        try file.truncate(atOffset: 16 << 30)
+        try file.close()
+        let sum = "--checksum=sha256=" + String(repeating: "0", count: 64)
+        let process = try bench.start(["-c", sum, "--json", bench.url("/large")])
+        #expect(await process.wrote("\"event\":\"begin\""))
+        process.send(SIGINT)
+        let end = await process.end()
+        #expect(end.status == 130 && end.isBySignal, "\(end)")
+    }
+
     @Test func `with --quiet, each failure and the interruption are reported once, and complete files are kept`()
         async throws
     {

@@ -3,7 +3,6 @@
 
 import Foundation
 import OperationCore
-import OperationFiles
 import OperationNetworking
 import Synchronization
 
@@ -140,7 +139,7 @@ final class FilePlaces: Sendable {
     func resultOfExisting(_ item: DownloadItem, _ place: URL) async -> FileResult {
         let result = resultOfUnchecked(place, for: item)
         guard case .skipped = result, let expected = item.checksum else { return result }
-        switch await outcome(of: FileChecksumOperation(place, algorithm: expected.algorithm)) {
+        switch await checksum(of: place, expected.algorithm) {
         case .success(expected): return result
         case .success:
             return .failed(
@@ -148,7 +147,7 @@ final class FilePlaces: Sendable {
                     .checksum, "checksumMismatch",
                     "The existing file does not have the expected \(expected.algorithm) checksum. "
                         + "Use --overwrite to replace it."))
-        case .failure(let failure): return .failed(failure)
+        case .failure(let failure): return Task.isCancelled ? .stopped : .failed(failure)
         }
     }
 }

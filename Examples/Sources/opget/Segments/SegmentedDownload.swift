@@ -3,7 +3,6 @@
 
 import Foundation
 import OperationCore
-import OperationFiles
 import OperationNetworking
 
 /// A download of a file in several segments at the same time, all of which are written to one file.
@@ -87,7 +86,7 @@ struct SegmentedDownload: Sendable {
         case .failed(let failure): return try step(after: failure, plan, file)
         }
         if let expected = item.checksum {
-            let sum = try await outcome(of: FileChecksumOperation(file.partURL, algorithm: expected.algorithm)).get()
+            let sum = try await checksum(of: file.partURL, expected.algorithm).get()
             guard sum == expected else {
                 file.discard()
                 throw FileFailure(

@@ -281,6 +281,16 @@ extension SegmentedFile {
     }
 }
 
+/// Returns the checksum of a file, or a failure if the current task is canceled.
+func checksum(of file: URL, _ algorithm: ChecksumAlgorithm) async -> Result<FileChecksum, FileFailure> {
+    let operation = FileChecksumOperation(file, algorithm: algorithm)
+    return await withTaskCancellationHandler {
+        await outcome(of: operation)
+    } onCancel: {
+        operation.cancel()
+    }
+}
+
 /// Runs a file operation and returns its result, with an error of this program.
 func outcome<Value: Sendable>(of operation: FileOperation<Value>) async -> Result<Value, FileFailure> {
     operation.start()
