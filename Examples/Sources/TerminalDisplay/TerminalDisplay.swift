@@ -16,9 +16,9 @@ import Synchronization
 /// display.finish()
 /// ```
 ///
-/// You can call all methods on any thread. Only ``finish()``, ``flush()`` and ``stop()`` wait for the terminal. The
-/// display writes each frame in one piece, at most ten times per second. In a pipe or a file, the display writes no
-/// frames, but one line for each row that ends.
+/// You can call all methods on any thread. Only ``finish()`` and ``flush()`` wait for the terminal, and ``stop()`` waits
+/// for a moment. The display writes each frame in one piece, at most ten times per second. In a pipe or a file, the
+/// display writes no frames, but one line for each row that ends.
 public final class TerminalDisplay: TerminalHolder {
     private struct State {
         var board = DisplayBoard()
@@ -133,15 +133,16 @@ public final class TerminalDisplay: TerminalHolder {
 
     /// Stops drawing and shows the cursor, for example before the program is suspended.
     ///
-    /// The method returns when the output is written.
+    /// The method returns when the output is written, or after a moment if the terminal accepts no data.
     public func stop() {
         state.withLock { $0.isStopped = true }
-        queue.sync {
-            let text = state.withLock { state in
+        _ = writeSoon { [self] in
+            state.withLock { state -> String in
+                // If the terminal was slow, the display may have resumed.
+                guard state.isStopped else { return "" }
                 state.encoder.forget()
                 return state.encoder.showCursor()
             }
-            if !text.isEmpty { output.write(text) }
         }
     }
 
@@ -164,12 +165,20 @@ public final class TerminalDisplay: TerminalHolder {
         }
         guard !text.isEmpty else { return }
         // The cursor is shown after a frame in progress, because the end of the frame would hide the cursor again.
+        if !writeSoon({ text }) { output.write(text) }
+    }
+
+    /// Writes a text after a frame in progress, and returns `false` if this takes longer than a moment.
+    ///
+    /// The thread that receives the signals must not wait for a terminal or a pipe that accepts no data.
+    private func writeSoon(_ makeText: @escaping @Sendable () -> String) -> Bool {
         let isWritten = DispatchSemaphore(value: 0)
         queue.async { [self] in
-            output.write(text)
+            let text = makeText()
+            if !text.isEmpty { output.write(text) }
             isWritten.signal()
         }
-        if isWritten.wait(timeout: .now() + .milliseconds(200)) == .timedOut { output.write(text) }
+        return isWritten.wait(timeout: .now() + .milliseconds(200)) == .success
     }
 
     // Timing of frames.

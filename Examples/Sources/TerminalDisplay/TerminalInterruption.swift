@@ -7,6 +7,8 @@ import Synchronization
 /// An object that draws in the terminal and can stop temporarily.
 public protocol TerminalHolder: Sendable {
     /// Stops drawing until ``goOn()``, and returns when the terminal is in its normal state.
+    ///
+    /// If the terminal accepts no data, the method returns after a moment.
     func stop()
     /// Resumes drawing, beginning immediately.
     func goOn()

@@ -1,6 +1,7 @@
 // Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
+import Dispatch
 import OperationCore
 import OperationTestKit
 import ScreenModel
@@ -27,6 +28,19 @@ final class ScreenOutput: DisplayOutput {
 
     func write(_ text: String) { screen.withLock { $0.write(text) } }
     func resize(to columns: Int) { screen.withLock { $0.columns = columns } }
+}
+
+/// An output that accepts nothing until a gate opens.
+private struct BlockedOutput: DisplayOutput {
+    let isBlocked = Gate()
+    let gate = Gate()
+
+    var size: TerminalSize { TerminalSize(columns: 80, rows: 24) }
+
+    func write(_ text: String) {
+        isBlocked.open()
+        gate.wait()
+    }
 }
 
 @Suite("Terminal display", .timeLimit(.minutes(1)))
@@ -143,6 +157,7 @@ struct TerminalDisplayTests {
         display.add(ProgressRow("file", state: .running, total: 1_000))
         display.flush()
         display.stop()
+        display.flush()
         #expect(!output.isCursorHidden)
         let frames = output.frames
         display.say("Later.")
@@ -154,6 +169,25 @@ struct TerminalDisplayTests {
         #expect(output.text.contains("Later."))
         display.showCursorAtOnce()
         #expect(!output.isCursorHidden)
+        display.finish()
+    }
+
+    @Test func `a terminal that accepts nothing delays a stop only for a moment`() async {
+        let (output, stopped) = (BlockedOutput(), Gate())
+        let display = TerminalDisplay(output: output, style: .plain, clock: clock)
+        display.say("A message.")
+        await output.isBlocked.passage()
+        DispatchQueue.global().async {
+            display.stop()
+            stopped.open()
+        }
+        await withTaskCancellationHandler {
+            await stopped.passage()
+        } onCancel: {
+            output.gate.open()
+        }
+        #expect(!Task.isCancelled)
+        output.gate.open()
         display.finish()
     }
 }

@@ -34,6 +34,8 @@ final class Stage: Sendable {
     private let display = Mutex(Stage.makeDisplay())
     /// A lock that is held while another display takes over, and while another program uses the terminal.
     private let terminal = NSLock()
+    /// A Boolean value that indicates whether the lock is held because another program uses the terminal.
+    private let isStopped = Mutex(false)
 
     init(folder: URL) {
         self.folder = folder
@@ -109,22 +111,27 @@ final class Stage: Sendable {
 // The display that stops drawing is the one that resumes later. No other display takes over during this time.
 extension Stage: TerminalHolder {
     func stop() {
-        terminal.lock()
+        let isStopped = takeTerminal()
+        self.isStopped.withLock { $0 = isStopped }
         present.stop()
     }
 
     func goOn() {
         present.goOn()
-        terminal.unlock()
+        if isStopped.withLock({ $0 }) { terminal.unlock() }
     }
 
     func redraw() { present.redraw() }
 
     func showCursorAtOnce() {
-        // The thread that holds the lock might be waiting for a terminal that accepts no data.
-        _ = terminal.lock(before: Date(timeIntervalSinceNow: 0.2))
+        _ = takeTerminal()
         present.showCursorAtOnce()
     }
+
+    /// Takes the lock, and returns `false` if this takes longer than a moment.
+    ///
+    /// The thread that holds the lock might be waiting for a terminal that accepts no data.
+    private func takeTerminal() -> Bool { terminal.lock(before: Date(timeIntervalSinceNow: 0.2)) }
 }
 
 extension Duration {
