@@ -78,6 +78,15 @@ struct DownloadingTests {
         #expect(bench.names == ["folder", "link"])
     }
 
+    @Test(arguments: [[], ["-s", "2"]])
+    func `a name that is too long is an error before the download`(arguments: [String]) async throws {
+        bench.serve("/file", count: 4 << 20)
+        let long = String(repeating: "x", count: 300)
+        let end = try await bench.run(arguments + ["-o", long, bench.url("/file")])
+        #expect(end.status == 6 && end.errors.lowercased().contains("too long"), "\(end)")
+        #expect(!bench.server.requests.contains { $0.method == "GET" } && bench.names.isEmpty)
+    }
+
     @Test func `a wrong checksum is an error`() async throws {
         bench.server.route("GET", "/sum") { _ in .text("123456789") }
         let wrong = try await bench.run(["--checksum=crc32=00000000", bench.url("/sum")])

@@ -45,10 +45,12 @@ struct DownloadPlace {
         if case .file = destination.place { true } else { false }
     }
 
-    /// Throws an error if an item at the destination must not be replaced.
+    /// Throws an error if an item at the destination must not be replaced, or if the volume does not allow the name.
     func check(for metadata: DownloadMetadata?) throws(FileOperationError) {
-        guard !isTemporary, case .success(let status) = folder.files.status(of: folder.entry(name(metadata)))
-        else { return }
+        guard !isTemporary else { return }
+        let result = folder.files.status(of: folder.entry(name(metadata)))
+        if case .failure(SystemError(ENAMETOOLONG)) = result { _ = try folder.get(result) }
+        guard case .success(let status) = result else { return }
         guard existingItem == .replace else { throw folder.error(.alreadyExists) }
         guard status.kind != .directory else { throw folder.error(.isDirectory) }
         guard status.kind == .regular || status.kind == .symbolicLink else { throw folder.error(.unsupportedKind) }

@@ -89,7 +89,7 @@ final class DownloadStore {
     /// Whether there is a partial file to resume or remove.
     var hasPart: Bool { file != nil }
 
-    /// Throws an error if an item at the destination must not be replaced.
+    /// Throws an error if an item at the destination must not be replaced, or if the volume does not allow the name.
     func checkPlace(for metadata: DownloadMetadata?) throws(FileOperationError) { try place.check(for: metadata) }
 }
 

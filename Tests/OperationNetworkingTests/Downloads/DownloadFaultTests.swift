@@ -309,6 +309,25 @@ struct DownloadFaultTests {
         #expect(try await bench.download(to: .file(bench.url("new/file")), options: options).file != nil)
     }
 
+    @Test func `a file name that is too long is an error before the request`() async throws {
+        bench.serve(DownloadBench.resource())
+        let long = bench.url("new").appendingPathComponent(String(repeating: "x", count: 300))
+        let conclusion = try await bench.download(to: .file(long))
+        #expect(conclusion.error?.code == .fileUnwritable, "\(conclusion)")
+        #expect(bench.server.counts.heads == 0 && bench.names() == [])
+    }
+
+    @Test func `a file name from the server that is too long is an error before the body is written`() async throws {
+        bench.serve(DownloadBench.resource())
+        // Some volumes allow only short names.
+        let files = FileSystem { call in
+            call.kind == .status && call.name?.description == "file" ? .fail(ENAMETOOLONG) : .proceed
+        }
+        let conclusion = try await bench.download(to: .folder(bench.folder), files: files)
+        #expect(conclusion.error?.code == .fileUnwritable, "\(conclusion)")
+        #expect(bench.names() == [])
+    }
+
     /// Row 77 of the fault catalogue.
     @Test func `a full disk at the last step leaves only the old file`() async throws {
         let conclusion = try await failing(ENOSPC, at: .rename, bench)

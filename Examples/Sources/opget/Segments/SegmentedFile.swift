@@ -48,6 +48,11 @@ final class SegmentedFile: Sendable {
         setMode: @escaping @Sendable (Int32, mode_t) -> Int32 = { fchmod($0, $1) }
     ) throws(FileFailure) {
         names = SegmentNames(for: place)
+        // A move to this name would fail when all bytes are there.
+        var status = stat()
+        if lstat(place.path, &status) != 0, errno == ENAMETOOLONG {
+            throw Self.failure("cannot have this name", ENAMETOOLONG)
+        }
         try? FileManager.default.createDirectory(
             at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
         let part = try SegmentClaim.open(names.part)
