@@ -162,8 +162,8 @@ extension DownloadDestination {
         var options = options
         (options.createsDirectories, options.existingItem) = (false, .replace)
         do throws(FileOperationError) {
-            let store = try DownloadStore(self, source: source, options: options, files: FileSystem())
-            store.discard()
+            let store = try DownloadStore(self, source: source, options: options, files: options.files)
+            try store.remove()
             return store.hadPart
         } catch {
             if [.notFound, .folderNotFound].contains(error.code) { return false }

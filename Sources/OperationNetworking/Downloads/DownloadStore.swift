@@ -296,6 +296,14 @@ extension DownloadStore {
         file = nil
     }
 
+    /// Removes all files, or throws an error if a file remains.
+    func remove() throws(FileOperationError) {
+        defer { discard() }
+        _ = try removeMetadata()
+        guard place.status(of: identity, at: place.part) != nil else { return }
+        try folder.get(files.remove(place.part, isDirectory: false))
+    }
+
     /// Removes all files, and the directories that were created for them.
     func discard() {
         guard let file = exchange(&file, with: nil) else { return }

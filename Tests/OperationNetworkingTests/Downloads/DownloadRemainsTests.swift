@@ -60,6 +60,23 @@ struct DownloadRemainsTests {
         #expect(bench.names() == [])
     }
 
+    @Test func `removePart throws an error if the system does not remove the partial file`() async throws {
+        let bench = try DownloadBench()
+        try await bench.leavePart()
+        let (destination, url) = (DownloadDestination.file(bench.url("file")), bench.server.url("/file"))
+        for suffix in [".metadata", ".part"] {
+            let options = with(DownloadOptions()) {
+                $0.files = FileSystem { call in
+                    let isRefused = call.kind == .remove && call.name?.description.hasSuffix(suffix) == true
+                    return isRefused ? .fail(EACCES) : .proceed
+                }
+            }
+            let error = #expect(throws: NetworkError.self) { try destination.removePart(of: url, options: options) }
+            #expect(error?.code == .fileUnwritable)
+            #expect(bench.names().contains { $0.hasSuffix(suffix) })
+        }
+    }
+
     @Test func `the partial file of a running download is not removed`() async throws {
         let bench = try DownloadBench()
         let gate = Gate()
