@@ -104,7 +104,7 @@ struct ArgumentsTests {
     @Test(arguments: [
         "http://h/a out=~/b", "http://h/a out=b/~", "http://h/a out=b\u{7}", "http://h/a out=b\u{0}",
         "http://h/a out=../b", "http://h/a out=/b", "http://h/a out=a/../b", "http://h/a sha256=12", "http://h/a x=y",
-        "mailto:x", "# nothing", "",
+        "http://h/a out=b out=c", "http://h/a crc32=cbf43926 crc32=00000000", "mailto:x", "# nothing", "",
     ])
     func `an invalid line is reported with its number`(line: String) {
         let reader = items(line)

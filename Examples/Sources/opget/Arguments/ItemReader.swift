@@ -57,8 +57,10 @@ struct ItemReader {
             for word in words.dropFirst() {
                 let halves = word.split(separator: "=", maxSplits: 1).map(String.init)
                 if halves.count == 2, halves[0] == "out" {
+                    if name != nil { problems.append("\(place)There is more than one name. Keep only one.") }
                     name = checkedName(halves[1], place)
                 } else if halves.count == 2, let sum = SettingsReader.checksum(halves[0], halves[1]) {
+                    if checksum != nil { problems.append("\(place)There is more than one checksum. Keep only one.") }
                     checksum = sum
                 } else {
                     let shown = DownloadItem.shown(word)
