@@ -161,6 +161,9 @@ package final class PreparedFolder {
     /// Removes the directories that were created, if they are empty.
     package func discard() { destination.discard() }
 
+    /// Whether the directory was removed, so that no file can be created in it anymore.
+    package var isGone: Bool { destination.isGone }
+
     /// Writes the names in the directory, and in the directories that were created, to the disk.
     package func synchronize() throws(FileOperationError) {
         do throws(FileInterruption) {

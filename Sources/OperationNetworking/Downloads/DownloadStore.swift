@@ -56,16 +56,9 @@ final class DownloadStore {
         _ destination: DownloadDestination, source: String, options: DownloadOptions, files: FileSystem
     ) throws(FileOperationError) {
         self.options = options
-        place = try DownloadPlace(destination, source: source, options: options, files: files)
+        let (place, claim) = try Self.claim(destination, source, options, files)
+        self.place = place
         metadataFile = DownloadMetadataFile(place.names, in: place.folder)
-        let claim: DownloadClaim
-        do throws(FileOperationError) {
-            if place.isNamed { try place.check(for: nil) }
-            claim = try DownloadClaim(place)
-        } catch {
-            place.folder.discard()
-            throw error
-        }
         (file, identity) = (claim.file, claim.identity)
         isNew = claim.size == nil
         isEmpty = claim.size ?? 0 == 0
@@ -78,6 +71,28 @@ final class DownloadStore {
 
     deinit {
         if isTemporary { discard() }
+    }
+
+    /// Opens the directory and claims the partial file in it.
+    ///
+    /// Another download that created the directory may fail and remove it in the meantime. The method then repeats both
+    /// steps.
+    private static func claim(
+        _ destination: DownloadDestination, _ source: String, _ options: DownloadOptions, _ files: FileSystem
+    ) throws(FileOperationError) -> (DownloadPlace, DownloadClaim) {
+        var attempt = 1
+        while true {
+            let place = try DownloadPlace(destination, source: source, options: options, files: files)
+            do throws(FileOperationError) {
+                if place.isNamed { try place.check(for: nil) }
+                return (place, try DownloadClaim(place))
+            } catch {
+                let isGone = options.createsDirectories && !place.isTemporary && place.folder.isGone
+                place.folder.discard()
+                guard isGone, attempt < DestinationFolder.attempts else { throw error }
+                attempt += 1
+            }
+        }
     }
 
     /// The trusted part of the partial file.

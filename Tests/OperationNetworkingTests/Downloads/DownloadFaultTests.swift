@@ -328,6 +328,21 @@ struct DownloadFaultTests {
         #expect(bench.names() == [])
     }
 
+    @Test func `a directory that another download removes in the meantime is created again`() async throws {
+        bench.serve(DownloadBench.resource())
+        let folder = bench.url("new")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let isFirst = Locked(true)
+        let files = FileSystem { call in
+            let isPart = call.kind == .open && call.name?.description.hasSuffix(".part") == true
+            if isPart, isFirst.withLock({ exchange(&$0, with: false) }) { rmdir(folder.path) }
+            return .proceed
+        }
+        let conclusion = try await bench.download(to: .file(bench.url("new/file")), files: files)
+        #expect(conclusion.file != nil, "\(conclusion)")
+        #expect(bench.holds("new/file"))
+    }
+
     /// Row 77 of the fault catalogue.
     @Test func `a full disk at the last step leaves only the old file`() async throws {
         let conclusion = try await failing(ENOSPC, at: .rename, bench)
