@@ -228,10 +228,14 @@ extension FileSystem {
     }
 
     /// Renames an item, and replaces an item with the new name, in one step.
+    ///
+    /// If that item is a directory that is not empty, the call fails with `ENOTEMPTY`.
     package func rename(_ entry: FolderEntry, to new: FolderEntry) -> Result<Void, SystemError> {
-        call(.rename, entry.name) { _ in
+        let result = call(.rename, entry.name) { _ in
             entry.with { folder, name in new.with { PosixCalls.rename(folder, name, to: $0, $1) } }
-        }.map { _ in }
+        }
+        // The POSIX standard allows both numbers, and XFS uses the other one.
+        return result.map { _ in }.mapError { $0.number == EEXIST ? SystemError(ENOTEMPTY) : $0 }
     }
 
     package func remove(_ entry: FolderEntry, isDirectory: Bool) -> Result<Void, SystemError> {

@@ -102,6 +102,16 @@ struct FileMoveTests {
         #expect(folder.names() == names(afterMoving: ["empty", "file", "filled"], by: way, of: "tree"))
     }
 
+    @Test func `a directory that is not empty is reported as such if the file system calls it existing`() throws {
+        try folder.makeFolder("tree")
+        try folder.makeFolder("filled/sub")
+        // XFS reports this error.
+        let move = FileMoveOperation(from: folder["tree"], to: folder["filled"], options: .replacing)
+            .intercepted { $0.kind == .rename ? .fail(EEXIST) : .proceed }
+        #expect(move.failure()?.code == .directoryNotEmpty)
+        #expect(folder.names() == ["filled", "tree"])
+    }
+
     @Test(arguments: transfers, ["tree/moved", "tree/sub/moved"])
     func `a directory cannot be moved or copied into itself`(way: String, to: String) throws {
         try folder.makeFolder("tree/sub")
