@@ -10,6 +10,9 @@ import TerminalDisplay
 @main
 struct Opget {
     static func main() {
+        // Otherwise, a file or a connection could get the number of a closed stream, and opget would write its messages
+        // there. A write to these descriptors still fails.
+        for stream: Int32 in 0...2 where fcntl(stream, F_GETFD) == -1 { _ = open("/dev/null", O_RDONLY) }
         // A write to a broken pipe, or beyond a file size limit, then returns an error instead of ending the program.
         signal(SIGPIPE, SIG_IGN)
         signal(SIGXFSZ, SIG_IGN)

@@ -271,6 +271,18 @@ struct DownloadingTests {
         #expect(paths.allSatisfy { bench.holds(String($0.dropFirst()), count: 1_000) })
     }
 
+    @Test func `opget writes no message into another file if the standard streams are closed`() async throws {
+        let paths = (0..<3).map { "/file\($0)" }
+        for path in paths { bench.serve(path, count: 1_000) }
+        let log = bench.folder.appending(path: "log").path
+        let end = try await bench.run(["--json=\(log)"] + paths.map(bench.url)) { command in
+            "\(command) <&- >&- 2>&-; echo status $?"
+        }
+        #expect(end.output.contains("status 0") && end.errors.isEmpty, "\(end)")
+        #expect(try LogLine.all(String(contentsOfFile: log, encoding: .utf8)).last?.event == "end")
+        #expect(paths.allSatisfy { bench.holds(String($0.dropFirst()), count: 1_000) })
+    }
+
     @Test func `a log in a file has a line for each event`() async throws {
         bench.serve("/file", count: 1_000)
         let log = bench.folder.appending(path: "log").path
