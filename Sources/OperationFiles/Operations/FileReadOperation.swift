@@ -118,10 +118,20 @@ struct FileSource {
 
     /// Limits reading to a range of the file, or to the part of the range that exists.
     mutating func restrict(to range: Range<Int64>) throws(FileInterruption) {
-        let isInFile = status.kind != .regular || range.lowerBound <= status.size
-        guard range.lowerBound >= 0, isInFile else { throw .failed(place.error(.rangeOutsideFile)) }
+        guard range.lowerBound >= 0, try contains(range.lowerBound) else {
+            throw .failed(place.error(.rangeOutsideFile))
+        }
         offset = range.lowerBound
         remaining = range.upperBound - range.lowerBound
+    }
+
+    /// Returns whether an offset is in the file or at its end.
+    private func contains(_ offset: Int64) throws(FileInterruption) -> Bool {
+        guard status.kind == .regular, offset > status.size else { return true }
+        // The size of a file of unknown length, such as a file in `/proc`, is zero.
+        guard status.size == 0 else { return false }
+        let byte = work.withBuffer { UnsafeMutableRawBufferPointer(rebasing: $0.prefix(1)) }
+        return try work.files.read(file, into: byte, at: offset - 1).get(at: place) > 0
     }
 
     /// Returns the next bytes in the buffer of the work, or `nil` at the end.

@@ -49,6 +49,19 @@ struct FileReadTests {
         FileReadOperation(url, options: FileReadOptions(range: range)).expectFailure(.rangeOutsideFile, at: url)
     }
 
+    @Test func `a range of an empty file or of a file of unknown length is in its bytes`() throws {
+        let url = try folder.write("", to: "empty")
+        #expect(try FileReadOperation(url, options: FileReadOptions(range: 0..<2)).success().isEmpty)
+        FileReadOperation(url, options: FileReadOptions(range: 1..<2)).expectFailure(.rangeOutsideFile, at: url)
+        #if os(Linux)
+            let status = URL(fileURLWithPath: "/proc/self/status")
+            #expect(try FileReadOperation(status, options: FileReadOptions(range: 5..<20)).success().count == 15)
+            let range = 1_000_000..<1_000_001 as Range<Int64>
+            FileReadOperation(status, options: FileReadOptions(range: range))
+                .expectFailure(.rangeOutsideFile, at: status)
+        #endif
+    }
+
     @Test func `a file that is larger than maximumSize is refused`() throws {
         let url = try folder.write(bytes: 500_000, to: "file")
         #expect(try FileReadOperation(url, options: .init(maximumSize: 500_000)).success().count == 500_000)
