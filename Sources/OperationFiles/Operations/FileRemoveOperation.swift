@@ -104,8 +104,14 @@ struct TreeRemover {
     private mutating func enter(_ name: PathBytes) throws(FileInterruption) {
         guard let status = trail?.enter(name) else { return }
         if case .failure(SystemError(ENOENT)) = status, !levels.isEmpty { return }
-        _ = try status.get(at: place(name))
         guard let folder = trail?.folder else { return }
+        // The directory was not entered. If it is empty, it can be removed although it cannot be read.
+        if case .failure(SystemError(EACCES)) = status,
+            case .success = work.files.remove(FolderEntry(name, in: folder), isDirectory: true)
+        {
+            return work.advanceByItem()
+        }
+        _ = try status.get(at: place(name))
         if isOwn { _ = work.files.setPermissions(0o700, of: folder) }
         let names = try work.files.names(in: folder).get(at: place(name))
         levels.append((name, names))

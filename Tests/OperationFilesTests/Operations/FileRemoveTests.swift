@@ -96,6 +96,22 @@ struct FileRemoveTests {
         #expect(folder.names() == [])
     }
 
+    @Test func `a directory that cannot be read is removed if it is empty`() throws {
+        for name in ["tree", "sub"] {
+            try folder.makeFolder("tree/sub")
+            let remove = FileRemoveOperation(folder["tree"]).intercepted { call in
+                call.kind == .open && call.name?.description == name ? .fail(EACCES) : .proceed
+            }
+            if name == "sub" {
+                #expect(try remove.success())
+                #expect(folder.names() == [])
+            } else {
+                remove.expectFailure(.permissionDenied, at: folder["tree"])
+                #expect(folder.names(in: "tree") == ["sub"])
+            }
+        }
+    }
+
     @Test func `a missing directory inside the tree is an error despite ignoresMissing`() throws {
         try folder.makeFolder("tree/sub")
         let lists = CallCounter()
