@@ -62,9 +62,12 @@ struct ItemMove {
             case .success(let here) = work.files.status(of: folder),
             case .success(let there) = work.files.status(of: targetFolder)
         else { return false }
-        // The same name in the same directory is one name, even if the file system ignores case.
-        let isSameName = entry.name.description.lowercased() == target.name.description.lowercased()
-        return here.identity != there.identity || !isSameName
+        if here.identity != there.identity { return true }
+        if entry.name == target.name { return false }
+        guard entry.name.description.lowercased() == target.name.description.lowercased() else { return true }
+        // If the file system ignores case, both are the same name, and the directory contains only one of them.
+        guard case .success(let names) = work.files.names(in: folder) else { return false }
+        return names.contains(entry.name) && names.contains(target.name)
     }
 
     private func copyAndRemove(_ entry: FolderEntry, _ status: FileStatus) throws(FileInterruption) {

@@ -157,6 +157,15 @@ struct FileMoveTests {
         #expect(folder.text("second") == "text")
     }
 
+    @Test func `moving a file onto a hard link whose name differs only in case leaves only that link`() throws {
+        let url = try folder.write("text", to: "file")
+        // On a volume that ignores case, the link cannot be created.
+        guard link(url.path, folder["File"].path) == 0 else { return }
+        _ = try move("file", "File", "plain", .replacing).success()
+        #expect(folder.names() == ["File"])
+        #expect(folder.text("File") == "text")
+    }
+
     @Test func `a file moved onto itself stays, even with another spelling of its path`() throws {
         let url = try folder.write("text", to: "file")
         try FileManager.default.linkItem(at: url, to: folder["second"])
