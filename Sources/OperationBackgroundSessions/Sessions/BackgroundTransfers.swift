@@ -176,7 +176,7 @@ extension BackgroundTransfers {
             // An operation with this request must not continue the same download.
             if let key = request.flatMap(Ledger.RequestKey.init) { _ = taskMaker.ledger.takeResumeData(for: key) }
             do throws(NetworkError) {
-                try Self.makeDownload(request, continuing: resumeData, in: system).resume()
+                try Self.makeDownload(request, continuing: resumeData, in: system).task.resume()
             } catch {
                 // Another thread invalidated the session, or the system refuses the data.
                 OperationDiagnostics.report(
@@ -190,13 +190,17 @@ extension BackgroundTransfers {
     /// If there is no such data, or the system refuses it, the method creates a new download.
     fileprivate static func makeDownload(
         _ request: URLRequest?, continuing resumeData: Data?, in system: any BackgroundSystem
-    ) throws(NetworkError) -> any SystemTask {
+    ) throws(NetworkError) -> (task: any SystemTask, isContinuing: Bool) {
         var refusal = URLSessionAdapter.closed
         if let resumeData {
-            do throws(NetworkError) { return try system.makeDownload(continuing: resumeData) } catch { refusal = error }
+            do throws(NetworkError) {
+                return (try system.makeDownload(continuing: resumeData), true)
+            } catch {
+                refusal = error
+            }
         }
         guard let request else { throw refusal }
-        return try system.makeDownload(request)
+        return (try system.makeDownload(request), false)
     }
 
     /// Finds the transfers that the system carries out and that no operation waits for.
@@ -337,8 +341,9 @@ private final class BackgroundTaskMaker: URLSessionTaskMaking {
             // A body of bytes was written to a file.
             let key = BackgroundTransfers.Ledger.RequestKey(plain)
             let resumeData = key.flatMap { ledger.takeResumeData(for: $0) }
-            task = try BackgroundTransfers.makeDownload(plain, continuing: resumeData, in: system)
-            ledger.begin(task.taskIdentifier, report, key, isContinuing: resumeData != nil)
+            let made = try BackgroundTransfers.makeDownload(plain, continuing: resumeData, in: system)
+            task = made.task
+            ledger.begin(task.taskIdentifier, report, key, isContinuing: made.isContinuing)
         case .file(let region):
             task = try system.makeUpload(plain, from: region.url)
             ledger.begin(task.taskIdentifier, report)

@@ -52,6 +52,8 @@ private final class ScriptedBackgroundSystem: BackgroundSystem {
     private let tasks: Locked<[ScriptedTransfer]>
     /// The work that a delegate does when the system creates a task.
     let whenMade = Locked<(@Sendable () -> Void)?>(nil)
+    /// Whether the system creates no task from resume data.
+    let refusesResumeData = Locked(false)
 
     init(_ running: [ScriptedTransfer] = []) { tasks = Locked(running) }
 
@@ -59,8 +61,9 @@ private final class ScriptedBackgroundSystem: BackgroundSystem {
 
     func makeDownload(_ request: URLRequest) -> any SystemTask { add { ScriptedTransfer($0, request) } }
 
-    func makeDownload(continuing resumeData: Data) -> any SystemTask {
-        add { ScriptedTransfer($0, nil, resumeData: resumeData) }
+    func makeDownload(continuing resumeData: Data) throws(NetworkError) -> any SystemTask {
+        if refusesResumeData.withLock({ $0 }) { throw NetworkError(.sessionUnavailable) }
+        return add { ScriptedTransfer($0, nil, resumeData: resumeData) }
     }
 
     func makeUpload(_ request: URLRequest, from file: URL) -> any SystemTask {
@@ -466,6 +469,21 @@ final class BackgroundTransfersTests {
         #expect(bench.system.all[2].calls == ["resume"] && second.now.ends.isEmpty)
         try bench.complete(bench.system.all[2], "whole")
         #expect(await second.ended().text == "whole")
+    }
+
+    @Test func `a download whose resume data the system does not accept is sent only once`() async throws {
+        let first = TransferRecorder(), second = TransferRecorder()
+        let request = try NetworkRequest(url: BackgroundBench.url("file"))
+        _ = bench.start(request, first)
+        await bench.settle()
+        try bench.end(bench.system.all[0], error: Self.lost, resumeData: Data([1]))
+        _ = await first.ended()
+        bench.system.refusesResumeData.withLock { $0 = true }
+        _ = bench.start(request, second)
+        await bench.settle()
+        try bench.end(bench.system.all[1], error: Self.lost)
+        #expect(await second.ended().code == .connectionLost)
+        #expect(bench.system.all.map(\.resumeData) == [nil, nil])
     }
 
     @Test func `a download that fails more than once is continued each time`() async throws {
