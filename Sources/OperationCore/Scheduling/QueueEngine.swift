@@ -361,12 +361,13 @@ extension QueueEngine {
             if hasReservation { releaseReservations(1) }
             throw refusal
         }
-        let joinsFront = waiting.map(isRunning) ?? false
+        let running = waiting.flatMap(runningOperation)
         let addition = apply { state, after -> Result<QueueLevel, OperationSetupError> in
             if hasReservation { state.reserved -= 1 }
             if let refusal = self.refusal(of: 1, hasReservation: hasReservation, state) { return .failure(refusal) }
-            let level = enter(operation, isBarrier: isBarrier, joinsFront: joinsFront, details, &state, &after)
-            return .success(level)
+            // The other operation may have ended in the meantime, and a barrier may have begun.
+            let joinsFront = running?.slot(in: self) != nil
+            return .success(enter(operation, isBarrier: isBarrier, joinsFront: joinsFront, details, &state, &after))
         }
         switch addition {
         case .success(let level): operation.raiseUpstreamIfNeeded(level)
@@ -415,7 +416,7 @@ extension QueueEngine {
     func enterClaimed(
         _ operations: [ManagedOperation], for group: ManagedOperation? = nil, isBorrowed: Bool = false
     ) {
-        let joinsFront = group.map(isRunning) ?? false
+        let running = group.flatMap(runningOperation)
         // The operations are added in portions, so that the threads of the queue do not have to wait for all of them.
         var rest = operations[...]
         while !rest.isEmpty {
@@ -426,6 +427,8 @@ extension QueueEngine {
             var raising: [(ManagedOperation, QueueLevel)] = []
             apply(isBorrowed: isBorrowed) { state, after in
                 state.reserved -= portion.count
+                // The group may have ended in the meantime, and a barrier may have begun.
+                let joinsFront = running?.slot(in: self) != nil
                 for operation in portion {
                     let level = enter(operation, isBarrier: false, joinsFront: joinsFront, nil, &state, &after)
                     if ManagedOperation.mayRaise(level) { raising.append((operation, level)) }

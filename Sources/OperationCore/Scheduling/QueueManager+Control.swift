@@ -159,17 +159,19 @@ extension QueueEngine {
             if present.engine === self, present.key != nil { return true }
             worker = present.outer
         }
-        return BodyWait.callers.contains { isRunning($0.operation) }
+        return BodyWait.callers.contains { runningOperation(around: $0.operation) != nil }
     }
 
-    /// Whether the queue runs an operation that has begun, or a group around the operation.
-    func isRunning(_ operation: ManagedOperation) -> Bool {
+    /// Returns the operation of this queue in whose slot an operation has begun, or `nil` if there is none.
+    ///
+    /// The result is the operation itself, a group around it, or the operation whose slot one of them uses.
+    func runningOperation(around operation: ManagedOperation) -> ManagedOperation? {
         var next: ManagedOperation? = operation
         while let operation = next {
-            if operation.slotQueue === self { return true }
+            if operation.slotQueue === self { return operation.slotOwner }
             next = operation.groupOfChild
         }
-        return false
+        return nil
     }
 
     /// The operations that have not ended, in no particular order.
