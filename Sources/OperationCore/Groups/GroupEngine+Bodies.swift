@@ -67,19 +67,23 @@ extension GroupEngine {
     ///
     /// Each search begins at the group, because a search for each child would take too long in a large group.
     func cancelEndlessChildren(of group: ManagedOperation) {
-        let isWaiting = state.withLock { state in
-            state.children.contains { child in child.operation?.core.withLock { $0.isReady } == false }
-        }
-        guard isWaiting, hasDependents else { return }
+        guard hasDependents else { return }
+        let children = state.withLock { $0.children.compactMap(\.operation) }
+        let waiting = children.filter { child in child.core.withLock { !$0.isReady } }
+        if waiting.isEmpty { return }
+        // A search that begins at the group finds no child of a group that needs only some of its children.
+        var searchesEach = neededChildren(atMost: 0) == nil
         let most = BodyWaitCycleSearch.manyOperations
-        while let cycle = BodyWaitCycleSearch.cycle(of: group, visiting: most),
+        while !searchesEach, let cycle = BodyWaitCycleSearch.cycle(of: group, visiting: most) {
             // The last child in the cycle is the one that waits for the group. Others may only wait for this child.
-            let child = cycle.last(where: { operation in
+            let child = cycle.last { operation in
                 operation.core.withLock { $0.parent === self && !$0.isReady && $0.machine.ending == nil }
-            })
-        {
-            refuse(child, .waitsForItself(cycle.map(\.displayName)))
+            }
+            if let child { refuse(child, .waitsForItself(cycle.map(\.displayName))) }
+            // The cycle may lead through a child of a group in this one, which hides other cycles.
+            searchesEach = child == nil
         }
+        if searchesEach { for child in waiting { cancelIfEndless(child) } }
     }
 
     /// Whether operations depend on this group or on a group around it, which is rare.

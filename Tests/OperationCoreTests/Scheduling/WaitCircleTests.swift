@@ -159,6 +159,28 @@ struct WaitCircleTests {
         between.start()
     }
 
+    @Test func `a child that depends on its group is canceled even if the group needs only one child`() async throws {
+        let child = Closure { 1 }, failing = Closure { throw Flaw.first }
+        let group = GroupOperation.firstSuccess(of: [child, failing])
+        child.addDependency(group)
+        await #expect(throws: OperationFailure<GroupFailure>.self) { try await group.run() }
+        #expect(child.cancellationCause?.code == .waitsForItself)
+    }
+
+    @Test func `children that depend on a group are canceled in the group and in a group in it`() async throws {
+        let inmost = Closure { 1 }, direct = Closure { 2 }, between = Closure { 3 }
+        let group = GroupOperation(policy: .collectAll)
+        try group.add(GroupOperation.all([inmost]))
+        try group.add(direct)
+        inmost.addDependency(group)
+        between.addDependency(group)
+        direct.addDependency(between)
+        await group.startAndEnd()
+        #expect(inmost.cancellationCause?.code == .waitsForItself)
+        #expect(direct.cancellationCause?.code == .waitsForItself)
+        between.start()
+    }
+
     @Test func `a child waits for an operation that starts later, although others depend on its group`() async throws {
         let outside = Closure { 1 }, child = Closure { 2 }, after = Closure { 3 }
         child.addDependency(outside)
