@@ -311,23 +311,24 @@ extension DownloadStore {
         file = nil
     }
 
-    /// Removes all files, or throws an error if a file remains.
+    /// Removes all files, and the directories that were created for them, or throws an error if a file remains.
     func remove() throws(FileOperationError) {
-        defer { discard() }
-        _ = try removeMetadata()
-        guard place.status(of: identity, at: place.part) != nil else { return }
-        try folder.get(files.remove(place.part, isDirectory: false))
+        guard let file = exchange(&file, with: nil) else { return }
+        defer {
+            _ = files.close(file)
+            folder.discard()
+        }
+        // Remove the files while they are still claimed, so that they belong to this download. When the partial file is
+        // gone, another download can use both names, so the metadata file is removed first.
+        let removal = Result { () throws(FileOperationError) in _ = try removeMetadata() }
+        if place.status(of: identity, at: place.part) != nil {
+            try folder.get(files.remove(place.part, isDirectory: false))
+        }
+        try removal.get()
     }
 
-    /// Removes all files, and the directories that were created for them.
-    func discard() {
-        guard let file = exchange(&file, with: nil) else { return }
-        // Remove the files while they are still claimed, so that they belong to this download.
-        _ = try? removeMetadata()
-        if place.status(of: identity, at: place.part) != nil { _ = files.remove(place.part, isDirectory: false) }
-        _ = files.close(file)
-        folder.discard()
-    }
+    /// Removes all files, and the directories that were created for them, as far as possible.
+    func discard() { try? remove() }
 }
 
 /// The metadata file of a download.

@@ -77,6 +77,24 @@ struct DownloadRemainsTests {
         }
     }
 
+    @Test func `removePart leaves the metadata of a download that begins in the meantime`() async throws {
+        let bench = try DownloadBench()
+        try await bench.leavePart()
+        let removed = EventRecorder<String>()
+        let options = with(DownloadOptions()) {
+            $0.files = FileSystem { call in
+                let suffix = call.name?.description.split(separator: ".").last
+                if call.kind == .remove, let suffix { removed.record(String(suffix)) }
+                return .proceed
+            }
+        }
+        let destination = DownloadDestination.file(bench.url("file"))
+        #expect(try destination.removePart(of: bench.server.url("/file"), options: options))
+        // Another download can use the names as soon as the partial file is gone.
+        #expect(removed.events.contains("metadata") && removed.events.last == "part")
+        #expect(bench.names() == [])
+    }
+
     @Test func `the partial file of a running download is not removed`() async throws {
         let bench = try DownloadBench()
         let gate = Gate()
