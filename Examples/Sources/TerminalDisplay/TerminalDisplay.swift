@@ -138,10 +138,10 @@ public final class TerminalDisplay: TerminalHolder {
         state.withLock { $0.isStopped = true }
         _ = writeSoon { [self] in
             state.withLock { state -> String in
-                // If the terminal was slow, the display may have resumed.
-                guard state.isStopped else { return "" }
+                // Another program may write between the lines on the screen and the next frame.
                 state.encoder.forget()
-                return state.encoder.showCursor()
+                // If the terminal was slow, the display may have resumed.
+                return state.isStopped ? state.encoder.showCursor() : ""
             }
         }
     }

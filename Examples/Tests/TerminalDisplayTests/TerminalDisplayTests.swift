@@ -32,12 +32,14 @@ final class ScreenOutput: DisplayOutput {
 
 /// An output that accepts nothing until a gate opens.
 private struct BlockedOutput: DisplayOutput {
+    let texts = EventRecorder<String>()
     let isBlocked = Gate()
     let gate = Gate()
 
     var size: TerminalSize { TerminalSize(columns: 80, rows: 24) }
 
     func write(_ text: String) {
+        texts.record(text)
         isBlocked.open()
         gate.wait()
     }
@@ -188,6 +190,23 @@ struct TerminalDisplayTests {
         }
         #expect(!Task.isCancelled)
         output.gate.open()
+        display.finish()
+    }
+
+    @Test func `after a stop of a slow terminal, the next frame begins below the old lines`() async {
+        let output = BlockedOutput()
+        let display = TerminalDisplay(output: output, style: DisplayStyle(), clock: clock)
+        display.add(ProgressRow("file", state: .running, total: 1_000))
+        await output.isBlocked.passage()
+        display.stop()
+        display.say("Later.")
+        display.goOn()
+        output.gate.open()
+        display.flush()
+        // No sequence moves the cursor up, because another program may have written below the old lines.
+        #expect(output.texts.events.count == 2)
+        #expect(output.texts.events.last?.contains("Later.") == true)
+        #expect(output.texts.events.last?.contains("\u{1B}[1A") == false)
         display.finish()
     }
 }

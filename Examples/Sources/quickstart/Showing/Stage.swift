@@ -34,8 +34,8 @@ final class Stage: Sendable {
     private let display = Mutex(Stage.makeDisplay())
     /// A lock that is held while another display takes over, and while another program uses the terminal.
     private let terminal = NSLock()
-    /// A Boolean value that indicates whether the lock is held because another program uses the terminal.
-    private let isStopped = Mutex(false)
+    /// A Boolean value that indicates whether ``stop()`` took the lock, which ``goOn()`` then releases.
+    private let isTaken = Mutex(false)
 
     init(folder: URL) {
         self.folder = folder
@@ -111,14 +111,14 @@ final class Stage: Sendable {
 // The display that stops drawing is the one that resumes later. No other display takes over during this time.
 extension Stage: TerminalHolder {
     func stop() {
-        let isStopped = takeTerminal()
-        self.isStopped.withLock { $0 = isStopped }
+        let isTaken = takeTerminal()
+        self.isTaken.withLock { $0 = isTaken }
         present.stop()
     }
 
     func goOn() {
         present.goOn()
-        if isStopped.withLock({ $0 }) { terminal.unlock() }
+        if isTaken.withLock({ $0 }) { terminal.unlock() }
     }
 
     func redraw() { present.redraw() }
