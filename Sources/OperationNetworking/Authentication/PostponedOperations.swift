@@ -25,8 +25,7 @@ import OperationCore
 /// While an operation is paused, another operation of its queue can start. You can cancel and suspend a paused
 /// operation as usual, and the operation's deadline still applies. A failed attempt that leads to a pause does not
 /// count toward ``RetryPolicy/maximumAttempts``. An operation is not paused if its request body can be read only once
-/// and was already read.
-/// If you cancel the network task of an operation, the operation is canceled and not paused.
+/// and was already read. If you cancel the network task of an operation, the operation is canceled and not paused.
 public final class PostponedOperations: Sendable {
     /// A closure that changes the request of a paused operation before the operation sends the request again.
     ///
