@@ -109,6 +109,12 @@ extension FlightTable {
         return run
     }
 
+    /// Returns the operations that share this run, in no particular order.
+    package func participants(_ key: Key, _ number: UInt64) -> [Participant] {
+        guard let flight = lines[key]?.flight, flight.number == number else { return [] }
+        return flight.participants.values.map(\.participant)
+    }
+
     package enum LeaveAction {
         /// The operation shares no run, because it left before or `runEnded` has returned it.
         case none

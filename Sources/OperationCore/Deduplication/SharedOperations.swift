@@ -144,10 +144,13 @@ extension SharedOperations {
         let urgency = participant.queuePriority.rawValue
         switch apply({ $0.join(participant, key, urgency: urgency, now: now) }) {
         case .make(let number): begin(make(), for: participant, key, number)
-        case .wait: participant.restForRun()
+        case .wait:
+            participant.restForRun()
+            advance(apply { $0.run(of: participant, key) }, for: [participant])
         case .raise(let run, let number):
             participant.restForRun()
             raise(run, key, number)
+            advance(run, for: [participant])
         case .take(let run): if let outcome = run.outcome { participant.end(with: outcome, of: run) }
         }
     }
@@ -181,6 +184,14 @@ extension SharedOperations {
             ThreadNotes.atBoundedDepth { self.runDidEnd(run, outcome, key, number) }
         }
         start(run, for: participant)
+        // Other operations may have joined before the run was in its queue.
+        advance(run, for: apply { $0.participants(key, number) })
+    }
+
+    /// Lets the run overtake barriers in its queue that wait for one of the operations that share the run.
+    private func advance(_ run: @autoclosure () -> Run?, for participants: @autoclosure () -> [ManagedOperation]) {
+        guard case .queue(let queue) = options.place, let present = run() else { return }
+        queue.engine.advance(present, awaitedBy: participants())
     }
 
     private func start(_ run: Run, for participant: SharedOperation<ResultType, ErrorType>) {

@@ -78,11 +78,6 @@ extension ManagedOperation {
         core.withLock { $0.host } ?? slotHolder?.slotQueue
     }
 
-    /// The operation that has the slot, which is this operation unless it uses the slot of another one.
-    final var slotOwner: ManagedOperation {
-        core.withLock { $0.host } == nil ? slotHolder?.slotOwner ?? self : self
-    }
-
     final var slotHolder: ManagedOperation? { core.withLock { $0.extras?.slotHolder } }
 }
 

@@ -361,7 +361,7 @@ extension QueueEngine {
             if hasReservation { releaseReservations(1) }
             throw refusal
         }
-        let running = waiting.flatMap(runningOperation)
+        let running = waiting.flatMap(runner)
         let addition = apply { state, after -> Result<QueueLevel, OperationSetupError> in
             if hasReservation { state.reserved -= 1 }
             if let refusal = self.refusal(of: 1, hasReservation: hasReservation, state) { return .failure(refusal) }
@@ -374,6 +374,20 @@ extension QueueEngine {
         case .failure(let refusal):
             operation.releaseClaim()
             throw refusal
+        }
+    }
+
+    /// Lets an operation overtake the barriers before it if the queue runs one of the operations that wait for it.
+    func advance(_ operation: ManagedOperation, awaitedBy waiting: [ManagedOperation]) {
+        for participant in waiting {
+            guard let present = runner(of: participant) else { continue }
+            let isRunning = apply { state, _ in
+                // If this operation has ended in the meantime, the next barrier may have begun.
+                guard present.slot(in: self) != nil else { return false }
+                if let slot = operation.slot(in: self) { state.machine.advance(slot) }
+                return true
+            }
+            if isRunning { return }
         }
     }
 
@@ -416,7 +430,7 @@ extension QueueEngine {
     func enterClaimed(
         _ operations: [ManagedOperation], for group: ManagedOperation? = nil, isBorrowed: Bool = false
     ) {
-        let running = group.flatMap(runningOperation)
+        let running = group.flatMap(runner)
         // The operations are added in portions, so that the threads of the queue do not have to wait for all of them.
         var rest = operations[...]
         while !rest.isEmpty {

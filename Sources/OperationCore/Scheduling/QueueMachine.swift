@@ -68,7 +68,7 @@ struct QueueMachine {
         var level: QueueLevel
         /// A number that increases each time the entry leaves a line, so that its old tickets are recognized as stale.
         var stamp: UInt32
-        let epoch: UInt32
+        var epoch: UInt32
         /// A number that increases with each entry in this slot, to distinguish the entries.
         var generation: UInt32
         /// Whether the entry requests its categories when it gets a slot.
@@ -306,6 +306,25 @@ extension QueueMachine {
             lines.append(ticket, entries[Int(ticket.slot)].level)
         }
         awaitingAdmission.append(held)
+    }
+
+    /// Moves an entry to the front epoch, because an entry there cannot end before it.
+    mutating func advance(_ slot: Slot) {
+        let index = Int(slot)
+        let epoch = entries[index].epoch
+        guard !front.covers(epoch) else { return }
+        later.remove(from: epoch)
+        front.live += 1
+        entries[index].epoch = front.number
+        switch entries[index].stage {
+        case .ready:
+            // The ticket in the other epoch becomes stale.
+            entries[index].stamp &+= 1
+            line(up: slot)
+        case .held: awaitingAdmission.append(slot)
+        default: break
+        }
+        widenFront()
     }
 
     /// Returns whether the entries of an epoch may run.

@@ -159,17 +159,19 @@ extension QueueEngine {
             if present.engine === self, present.key != nil { return true }
             worker = present.outer
         }
-        return BodyWait.callers.contains { runningOperation(around: $0.operation) != nil }
+        return BodyWait.callers.contains { isRunning($0.operation) }
     }
 
-    /// Returns the operation of this queue in whose slot an operation has begun, or `nil` if there is none.
-    ///
-    /// The result is the operation itself, a group around it, or the operation whose slot one of them uses.
-    func runningOperation(around operation: ManagedOperation) -> ManagedOperation? {
+    /// Whether the queue runs an operation that has begun, or an operation around it.
+    func isRunning(_ operation: ManagedOperation) -> Bool { runner(of: operation) != nil }
+
+    /// Returns the operation that the queue runs, which is an operation that has begun or one around it, such as its
+    /// group or the holder of its slot.
+    func runner(of operation: ManagedOperation) -> ManagedOperation? {
         var next: ManagedOperation? = operation
         while let operation = next {
-            if operation.slotQueue === self { return operation.slotOwner }
-            next = operation.groupOfChild
+            if operation.slot(in: self) != nil { return operation }
+            next = operation.slotHolder ?? operation.groupOfChild
         }
         return nil
     }

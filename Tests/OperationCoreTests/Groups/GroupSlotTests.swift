@@ -125,6 +125,29 @@ struct GroupSlotTests {
         #expect(operation.outcome?.result == 2 && barrier.outcome?.result == true)
     }
 
+    @Test(arguments: [false, true])
+    func `a barrier waits for a shared operation whose run was added behind it`(isCreating: Bool) async throws {
+        let queue = QueueManager("barriers", width: 1), blocker = HandDriven("blocker"), made = Gate(), joined = Gate()
+        let flights = SharedOperations<Int, Int, any Error>(on: queue)
+        let inside = flights.operation(for: 1) { ClosureOperation { 2 } }
+        let outside = flights.operation(for: 1) {
+            made.open()
+            if isCreating { joined.wait() }
+            return ClosureOperation { 2 }
+        }
+        let barrier = ClosureOperation { inside.isFinished && outside.isFinished }
+        try queue.add([blocker, inside])
+        try queue.addBarrier(barrier)
+        DispatchQueue.global().async { outside.start() }
+        await made.passage()
+        #expect(await eventually { queue.counts.unended == (isCreating ? 3 : 4) })
+        blocker.finish(withResult: 1)
+        if isCreating { #expect(await eventually { queue.counts.resting == 1 }) }
+        joined.open()
+        await queue.drained()
+        #expect(inside.outcome?.result == 2 && outside.outcome?.result == 2 && barrier.outcome?.result == true)
+    }
+
     @Test func `a group that is canceled after its body returned occupies no slot`() async throws {
         let queue = QueueManager("narrow", width: 1), child = HandDriven("child", windsDown: true)
         let group = GroupOperation<Int, any Error> { scope in
