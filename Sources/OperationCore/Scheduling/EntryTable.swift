@@ -214,9 +214,9 @@ struct QueueEpochs {
         nextNumber &+= 1
     }
 
-    /// Adds an entry to the last epoch, and returns the number of that epoch.
-    mutating func addToLast() -> UInt32 {
-        epochs[epochs.count - 1].live += 1
+    /// Adds entries to the last epoch, and returns the number of that epoch.
+    mutating func addToLast(_ count: Int) -> UInt32 {
+        epochs[epochs.count - 1].live += count
         return epochs[epochs.count - 1].number
     }
 

@@ -367,7 +367,9 @@ extension QueueEngine {
             if let refusal = self.refusal(of: 1, hasReservation: hasReservation, state) { return .failure(refusal) }
             // The other operation may have ended in the meantime, and a barrier may have begun.
             let joinsFront = running?.slot(in: self) != nil
-            return .success(enter(operation, isBarrier: isBarrier, joinsFront: joinsFront, details, &state, &after))
+            let slot = state.machine.enter(
+                .operation(operation), isBarrier: isBarrier, joinsFront: joinsFront, details: details)
+            return .success(enter(operation, at: slot, &state, &after))
         }
         switch addition {
         case .success(let level): operation.raiseUpstreamIfNeeded(level)
@@ -433,6 +435,7 @@ extension QueueEngine {
         let running = group.flatMap(runner)
         // The operations are added in portions, so that the threads of the queue do not have to wait for all of them.
         var rest = operations[...]
+        var epoch: UInt32?
         while !rest.isEmpty {
             let portion = rest.prefix(64)
             rest = rest.dropFirst(64)
@@ -443,8 +446,13 @@ extension QueueEngine {
                 state.reserved -= portion.count
                 // The group may have ended in the meantime, and a barrier may have begun.
                 let joinsFront = running?.slot(in: self) != nil
+                // An operation may depend on one of a later portion, so no barrier may come between the two.
+                if !rest.isEmpty, epoch == nil {
+                    epoch = state.machine.reserve(operations.count, joinsFront: joinsFront)
+                }
                 for operation in portion {
-                    let level = enter(operation, isBarrier: false, joinsFront: joinsFront, nil, &state, &after)
+                    let slot = state.machine.enter(.operation(operation), joinsFront: joinsFront, in: epoch)
+                    let level = enter(operation, at: slot, &state, &after)
                     if ManagedOperation.mayRaise(level) { raising.append((operation, level)) }
                 }
             }
@@ -468,11 +476,8 @@ extension QueueEngine {
     }
 
     private func enter(
-        _ operation: ManagedOperation, isBarrier: Bool, joinsFront: Bool, _ details: EntryDetails?,
-        _ state: inout State, _ after: inout After
+        _ operation: ManagedOperation, at slot: QueueMachine.Slot, _ state: inout State, _ after: inout After
     ) -> QueueLevel {
-        let slot = state.machine.enter(
-            .operation(operation), isBarrier: isBarrier, joinsFront: joinsFront, details: details)
         let place = operation.assignPlace(slot)
         put(operation, at: place, &state, &after)
         return place.level

@@ -141,13 +141,22 @@ extension QueueMachine {
     /// Adds an entry, whose stage is then set by `place`.
     ///
     /// If `joinsFront` is `true`, a running entry cannot end before this entry, so this entry overtakes all barriers.
+    ///
+    /// - Parameter epoch: The epoch in which `reserve` made room for the entry, or `nil` if it did not.
     mutating func enter(
         _ work: Work, level: QueueLevel = .normal, isBarrier: Bool = false, joinsFront: Bool = false,
-        details: EntryDetails? = nil
+        details: EntryDetails? = nil, in epoch: UInt32? = nil
     ) -> Slot {
         counts.entering += 1
-        let epoch = joinEpoch(isBarrier: isBarrier, joinsFront: joinsFront)
+        let epoch = epoch ?? joinEpoch(isBarrier: isBarrier, joinsFront: joinsFront)
         return entries.insert(work, level: level, epoch: epoch, details: details)
+    }
+
+    /// Makes room in one epoch for entries that are then added in portions, so that no barrier comes between them.
+    ///
+    /// - Returns: The epoch, which does not end before these entries.
+    mutating func reserve(_ count: Int, joinsFront: Bool) -> UInt32 {
+        joinEpoch(isBarrier: false, joinsFront: joinsFront, count)
     }
 
     /// Moves an entry to a stage, if it is in another one.
@@ -262,13 +271,13 @@ extension QueueMachine {
 
 // Epochs.
 extension QueueMachine {
-    private mutating func joinEpoch(isBarrier: Bool, joinsFront: Bool) -> UInt32 {
+    private mutating func joinEpoch(isBarrier: Bool, joinsFront: Bool, _ count: Int = 1) -> UInt32 {
         if joinsFront || later.isEmpty && !front.isBarrier && !isBarrier {
-            front.live += 1
+            front.live += count
             return front.number
         }
         if isBarrier || later.last?.isBarrier != false { later.append(isBarrier: isBarrier) }
-        let number = later.addToLast()
+        let number = later.addToLast(count)
         if front.live == 0 { advance() }
         return number
     }

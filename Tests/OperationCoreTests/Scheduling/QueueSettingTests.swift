@@ -48,6 +48,20 @@ struct QueueSettingTests {
         await queue.drained()
     }
 
+    @Test func `a barrier that is added during the addition of an array comes after the whole array`() async throws {
+        let queue = QueueManager("array"), clock = HookClock()
+        let operations = (0..<200).map { number in ClosureOperation { number } }
+        let barrier = ClosureOperation { operations.allSatisfy(\.isFinished) }
+        operations[0].clock = clock
+        operations[0].startDelay = .seconds(1)
+        operations[1].addDependency(operations[199])
+        clock.beforeNextSchedule { try? queue.addBarrier(barrier) }
+        try queue.add(operations)
+        clock.manual.advance(by: .seconds(1))
+        await queue.drained()
+        #expect(barrier.outcome?.result == true)
+    }
+
     @Test func `operations on both sides of a canceled barrier run together`() async throws {
         let queue = QueueManager(), before = HandDriven("before"), after = HandDriven("after")
         let barriers = (0..<3).map { HandDriven("barrier \($0)") }
