@@ -176,6 +176,8 @@ struct StageCounts {
 struct QueueEpoch {
     let number: UInt32
     var isBarrier = false
+    /// The slot of the barrier, until the barrier has ended.
+    var barrier: QueueMachine.Slot?
     /// The number of following epochs that belong to this one, because the barriers between them have ended.
     var joined: UInt32 = 0
     /// The number of entries that have not ended.
@@ -244,7 +246,11 @@ struct QueueEpochs {
         return epoch
     }
 
-    func isBarrier(_ number: UInt32) -> Bool { epochs[position(of: number)].isBarrier }
+    mutating func setBarrier(_ slot: QueueMachine.Slot, of number: UInt32) {
+        epochs[position(of: number)].barrier = slot
+    }
+
+    func barrier(of number: UInt32) -> QueueMachine.Slot? { epochs[position(of: number)].barrier }
 
     /// The number of tickets and slots in the epochs, including stale ones.
     var storedCount: Int { epochs[head...].reduce(0) { $0 + $1.ready.count + $1.held.count } }

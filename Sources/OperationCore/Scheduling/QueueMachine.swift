@@ -149,7 +149,11 @@ extension QueueMachine {
     ) -> Slot {
         counts.entering += 1
         let epoch = epoch ?? joinEpoch(isBarrier: isBarrier, joinsFront: joinsFront)
-        return entries.insert(work, level: level, epoch: epoch, details: details)
+        let slot = entries.insert(work, level: level, epoch: epoch, details: details)
+        if isBarrier {
+            if front.covers(epoch) { front.barrier = slot } else { later.setBarrier(slot, of: epoch) }
+        }
+        return slot
     }
 
     /// Makes room in one epoch for entries that are then added in portions, so that no barrier comes between them.
@@ -180,6 +184,7 @@ extension QueueMachine {
         let details = exchange(&entries[index].details, with: nil)
         let epoch = entries[index].epoch
         entries.free(slot)
+        if front.barrier == slot { front.barrier = nil }
         leaveEpoch(epoch)
         return (work, details)
     }
@@ -339,8 +344,10 @@ extension QueueMachine {
     /// Returns whether the entries of an epoch may run.
     func isInFront(_ epoch: UInt32) -> Bool { front.covers(epoch) }
 
-    func isBarrier(_ epoch: UInt32) -> Bool {
-        front.covers(epoch) ? front.isBarrier : later.isBarrier(epoch)
+    /// Returns whether an entry is itself a barrier, unlike the children of a group that is a barrier.
+    func isBarrier(_ slot: Slot) -> Bool {
+        let epoch = entries[Int(slot)].epoch
+        return (front.covers(epoch) ? front.barrier : later.barrier(of: epoch)) == slot
     }
 }
 

@@ -304,37 +304,39 @@ extension QueueEngine {
         guard [.waiting, .held, .ready, .entering].contains(entry.stage) else { return [] }
         var reasons: [QueueExplanation.Reason] = []
         if machine.isSuspended { reasons.append(.suspended(because: state.suspension.reasons)) }
-        if let wait = barrierWait(entry, machine) { reasons.append(wait) }
+        if let wait = barrierWait(slot, machine) { reasons.append(wait) }
         guard entry.stage == .ready, reasons.isEmpty else { return reasons }
         let ahead = machine.countReady(before: entry)
         if machine.running >= machine.width {
-            reasons.append(.width(machine.width, holders: entries(machine) { $0.stage == .running && !$0.isResting }))
+            reasons.append(.width(machine.width, holders: entries(machine) { $1.stage == .running && !$1.isResting }))
         } else if state.threads.isFull {
-            reasons.append(.threads(state.threads.workers, holders: entries(machine) { $0.stage == .running }))
+            reasons.append(.threads(state.threads.workers, holders: entries(machine) { $1.stage == .running }))
         }
         if state.isStarving { reasons.append(.threadLimit(WorkerPool.threadLimit)) }
         if ahead > 0 { reasons.append(.turn(ahead: ahead)) }
         return reasons
     }
 
-    private func barrierWait(_ entry: QueueMachine.Entry, _ machine: QueueMachine) -> QueueExplanation.Reason? {
-        guard !machine.isInFront(entry.epoch) else { return nil }
+    private func barrierWait(_ slot: QueueMachine.Slot, _ machine: QueueMachine) -> QueueExplanation.Reason? {
+        let epoch = machine.entries[Int(slot)].epoch
+        guard !machine.isInFront(epoch) else { return nil }
         let front = machine.front.number
         // Numbers wrap around, so their distances from the front are compared.
-        let distance = entry.epoch &- front
-        let ahead = entries(machine) { $0.stage != .free && $0.epoch &- front < distance }
-        if machine.isBarrier(entry.epoch) { return .barrier(behind: nil, ahead: ahead) }
+        let distance = epoch &- front
+        let ahead = entries(machine) { $1.stage != .free && $1.epoch &- front < distance }
+        if machine.isBarrier(slot) { return .barrier(behind: nil, ahead: ahead) }
         let barriers = entries(machine) {
-            $0.stage != .free && $0.epoch &- front < distance && machine.isBarrier($0.epoch)
+            $1.stage != .free && $1.epoch &- front < distance && machine.isBarrier($0)
         }
         return .barrier(behind: barriers, ahead: ahead)
     }
 
     private func entries(
-        _ machine: QueueMachine, where isWanted: (QueueMachine.Entry) -> Bool
+        _ machine: QueueMachine, where isWanted: (QueueMachine.Slot, QueueMachine.Entry) -> Bool
     ) -> [QueueEntry] {
         machine.entries.enumerated().compactMap { index, entry in
-            isWanted(entry) ? QueueEntry(QueueMachine.Slot(index), entry) : nil
+            let slot = QueueMachine.Slot(index)
+            return isWanted(slot, entry) ? QueueEntry(slot, entry) : nil
         }
     }
 }

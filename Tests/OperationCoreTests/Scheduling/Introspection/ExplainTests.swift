@@ -71,6 +71,19 @@ struct ExplainTests {
         await queue.drained()
     }
 
+    @Test func `explain reports a barrier that is a group, but none of its children as barriers`() async throws {
+        let queue = QueueManager("barred"), child = HandDriven("child"), last = HandDriven("last")
+        try queue.addBarrier(GroupOperation.all([child]).named("group"))
+        _ = await child.calls.events(atLeast: 1)
+        try queue.add(last)
+        #expect(
+            queue.explain(last)
+                == "last is ready in queue barred: it is behind the barrier group, and child, group must end first.")
+        child.finish(withResult: 1)
+        await last.finishOnceBegun(withResult: 1)
+        await queue.drained()
+    }
+
     @Test func `explain reports a start delay that is not over`() async throws {
         let queue = QueueManager("slow")
         let operation = HandDriven("late")
