@@ -152,18 +152,23 @@ extension ManagedOperation {
     /// - Parameter most: The maximum number of operations in a list. At most this number of a group's children is
     ///   included.
     fileprivate func needs(atMost most: Int) -> [[ManagedOperation]] {
-        let (isOver, isDecided, waits, node, gate) = core.withLock { core in
+        let (isOver, isDecided, waits, node, gate, host) = core.withLock { core in
             let isWaiting = !core.machine.isStarted && !core.isReady
             let extras = core.extras
             return (
                 core.machine.isFinished, core.machine.ending != nil, extras?.bodyWaits ?? [],
-                isWaiting ? core.node : nil, extras?.gate
+                isWaiting ? core.node : nil, extras?.gate,
+                core.machine.isStarted || core.machine.ending != nil ? nil : core.host
             )
         }
         if isOver { return [] }
         let awaited = waits.filter { $0.isLasting(isDecided: isDecided) }.map(\.operation)
         var all = awaited + (node?.liveUpstream ?? []) + (ownGroup?.neededChildren(atMost: most) ?? [])
         if let sharedRun { all.append(sharedRun.life) }
+        // A barrier waits for all earlier entries of its queue, and finding them takes too long when a wait begins.
+        if most > BodyWaitCycleSearch.fewOperations, let host {
+            all += host.operationsBeforeBarriers(of: self, atMost: most).map(\.life)
+        }
         let needs = [siblingsThatFillWidth(atMost: most)] + (gate?.needs(of: self, atMost: most) ?? [])
         return needs + all.map { [$0] }
     }

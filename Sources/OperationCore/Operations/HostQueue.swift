@@ -32,6 +32,9 @@ package class HostQueue: @unchecked Sendable {
     /// Handles the end of an operation of the queue.
     func didEnd(_ slot: Int32, _ ending: LifecycleMachine.Ending) {}
 
+    /// Returns operations that must end before barriers let an operation of the queue begin.
+    func operationsBeforeBarriers(of operation: ManagedOperation, atMost most: Int) -> [ManagedOperation] { [] }
+
     /// Prevents entries from beginning until `release()`.
     func hold() {}
 

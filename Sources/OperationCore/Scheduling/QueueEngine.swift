@@ -86,6 +86,12 @@ package final class QueueEngine: HostQueue, @unchecked Sendable {
         }
     }
 
+    override func operationsBeforeBarriers(of operation: ManagedOperation, atMost most: Int) -> [ManagedOperation] {
+        state.withLock { state in
+            operation.slot(in: self).map { state.machine.operationsBeforeBarriers(of: $0, atMost: most) } ?? []
+        }
+    }
+
     /// Prevents entries from beginning until `release()`.
     ///
     /// So while several operations are canceled, none begins because another one was canceled.

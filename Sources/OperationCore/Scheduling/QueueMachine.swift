@@ -29,6 +29,8 @@ struct QueueMachine {
         case operation(ManagedOperation)
         case plain(PlainOperationEntry)
         case closure(@Sendable () -> Void)
+
+        var managed: ManagedOperation? { if case .operation(let operation) = self { operation } else { nil } }
     }
 
     /// A reference to an entry, which distinguishes it from other entries that used the same slot.
@@ -343,6 +345,21 @@ extension QueueMachine {
 
     /// Returns whether the entries of an epoch may run.
     func isInFront(_ epoch: UInt32) -> Bool { front.covers(epoch) }
+
+    /// Returns operations that must end before barriers let an entry begin.
+    ///
+    /// Behind the first barrier, this is only that barrier. For the barrier itself, the method visits all entries.
+    func operationsBeforeBarriers(of slot: Slot, atMost most: Int) -> [ManagedOperation] {
+        guard !front.covers(entries[Int(slot)].epoch) else { return [] }
+        if let barrier = front.isBarrier ? front.barrier : later.first?.barrier, barrier != slot {
+            return entries[Int(barrier)].work.managed.map { [$0] } ?? []
+        }
+        var ahead: [ManagedOperation] = []
+        for index in entries.indices where front.covers(entries[index].epoch) && ahead.count < most {
+            if let operation = entries[index].work.managed { ahead.append(operation) }
+        }
+        return ahead
+    }
 
     /// Returns whether an entry is itself a barrier, unlike the children of a group that is a barrier.
     func isBarrier(_ slot: Slot) -> Bool {

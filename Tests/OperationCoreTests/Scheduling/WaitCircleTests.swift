@@ -399,6 +399,32 @@ struct WaitCircleTests {
         #expect(clock.pendingCount == 0)
     }
 
+    @Test(arguments: [false, true])
+    func `a wait for an operation behind a barrier that waits for the body gets an error`(isChild: Bool) async throws {
+        let queue = QueueManager("barrier", width: 2), clock = ManualClock(), errors = EventRecorder<any Error>()
+        let began = Gate(), isAdded = Gate(), behind = Closure { 1 }.named("behind")
+        behind.clock = clock
+        let group = GroupOperation<Int, any Error>(on: queue) { scope in
+            let body = Body {
+                began.open()
+                await isAdded.passage()
+                do { _ = try await isChild ? scope.run(behind) : behind.value } catch { errors.record(error) }
+                return 2
+            }
+            return try await scope.run(body.named("body"))
+        }
+        group.startAndKeepAlive()
+        await began.passage()
+        try queue.addBarrier(Closure { 3 }.named("barrier"))
+        if !isChild { try queue.add(behind) }
+        isAdded.open()
+        #expect(await eventually { clock.pendingCount == 1 })
+        clock.advance(by: .seconds(1))
+        #expect(try await group.value == 2)
+        await queue.drained()
+        #expect(isCircle(errors.events[0], "body", "behind", "barrier", "body") && behind.isCancelled == isChild)
+    }
+
     @Test func `a circular wait of 500 operations is detected later`() async throws {
         let (clock, errors) = (ManualClock(), EventRecorder<any Error>())
         let chain = (0..<500).map { _ in Closure { 1 } }
