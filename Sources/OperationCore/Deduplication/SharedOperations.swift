@@ -52,7 +52,8 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     /// Creates an object that executes shared work in a queue.
     ///
     /// The operations that share the work may also be in this queue, because they do not count toward its width while
-    /// they wait.
+    /// they wait. If the operation that begins the work is in this queue, the queue accepts the work even if the queue
+    /// is full or was shut down.
     ///
     /// - Parameters:
     ///   - queue: The queue in which the work executes.

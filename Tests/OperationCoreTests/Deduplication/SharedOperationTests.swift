@@ -190,6 +190,25 @@ struct SharedOperationTests {
         #expect(participants.map(\.outcome) == [.success(4), .success(4), .success(4)])
     }
 
+    @Test(arguments: [false, true])
+    func `a queue that contains the first asker accepts the run, although it is full or closed`(
+        isClosed: Bool
+    ) async throws {
+        let queue = QueueManager("full", width: 1), flights = SharedOperations<Int, Int, any Error>(on: queue)
+        let blocker = HandDriven("blocker"), participant = flights.operation(for: 1) { ClosureOperation { 2 } }
+        let refused = flights.operation(for: 2) { ClosureOperation { 3 } }
+        try queue.add([blocker, participant])
+        queue.capacity = 1
+        let closing = Task { await isClosed ? queue.shutDown(grace: .seconds(60)) : [] }
+        if isClosed { #expect(await eventually { queue.snapshot.isClosed }) }
+        refused.start()
+        #expect(refused.cancellationCause?.code == .runRefused)
+        await blocker.finishOnceBegun(withResult: 1)
+        await queue.drained()
+        #expect(participant.outcome?.result == 2)
+        #expect(await closing.value.isEmpty)
+    }
+
     @Test func `a run that waits for another operation gives up the slot of its asker`() async throws {
         let queue = QueueManager("login", width: 1)
         let login = ClosureOperation { 1 }
