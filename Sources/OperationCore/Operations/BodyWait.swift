@@ -305,9 +305,10 @@ package final class BlockingWaiter: Sendable {
             return true
         }
         guard threadOwner.threadWillWait() else { return false }
-        // The hook of an operation waits, so other operations of its queue can use the slot.
-        let body = notes.bodies.last?.managed
-        let rest = body.flatMap { $0.slotQueue?.hookWillWait(of: $0) }
+        // The hook of an operation waits, so other operations can use its slot. A run may use the slot of its asker.
+        var holder = notes.bodies.last?.managed
+        while let next = holder?.slotHolder { holder = next }
+        let rest = holder.flatMap { $0.slotQueue?.hookWillWait(of: $0) }
         semaphore.wait()
         rest?()
         threadOwner.threadDidWait()

@@ -307,6 +307,32 @@ struct SharedOperationTests {
         await queue.drained()
     }
 
+    /// A pool whose threads may always wait.
+    private struct Pool: ThreadOwner {
+        func threadWillWait() -> Bool { true }
+        func threadDidWait() {}
+    }
+
+    @Test func `while a hook of a run waits, other operations can use the slot of its asker`() async throws {
+        let queue = QueueManager("first asker", width: 1), next = ClosureOperation { 1 }
+        let participant = flights.operation(for: "a") { runs.make() }
+        try queue.add(participant)
+        #expect(await eventually { participant.isExecuting && runs.all.first?.isExecuting == true })
+        let run = runs.all[0]
+        try queue.add(next)
+        let result = try await TestThread.run {
+            var result: Int?
+            BorrowedThread.run(by: Pool()) {
+                result = BodyWait.within(run, isHook: true) { try? next.startAndWait() }
+            }
+            return result
+        }
+        #expect(result == 1)
+        run.finish(withResult: 2)
+        await queue.drained()
+        #expect(participant.outcome == .success(2))
+    }
+
     @Test func `an asker canceled while another is notified of the end still ends with the run`() {
         let runs = Runs(windsDown: true)
         let participants = (0..<3).map { _ in flights.operation(for: "a") { runs.make() } }
