@@ -282,15 +282,21 @@
             case .none: set(OKCurlOptionProxy, "")
             case .explicit(let url, let user, let password, let exceptions):
                 set(OKCurlOptionProxy, url)
-                set(OKCurlOptionProxyUser, user.map(Self.escaped))
-                set(OKCurlOptionProxyPassword, user.map { _ in Self.escaped(password) })
+                // Every version decodes this option. From 8.8 on, libcurl does not decode the separate options for the
+                // user name and the password.
+                set(OKCurlOptionProxyCredentials, user.map { "\(Self.escaped($0)):\(Self.escaped(password))" })
                 set(OKCurlOptionNoProxy, exceptions)
             }
         }
 
-        /// Returns a user name or password of a proxy with its percent signs escaped, because libcurl decodes escapes.
+        /// Returns a user name or password of a proxy with escaped percent signs and colons.
+        ///
+        /// libcurl decodes escapes, and a colon separates the user name from the password.
         private static func escaped(_ text: String) -> String {
-            text.split(separator: "%", omittingEmptySubsequences: false).joined(separator: "%25")
+            let bytes = text.utf8.flatMap { byte -> [UInt8] in
+                byte == 0x25 || byte == 0x3A ? Array("%".utf8) + Hexadecimal.upper(byte) : [byte]
+            }
+            return String(decoding: bytes, as: UTF8.self)
         }
 
         func set(_ tls: CurlSession.TLS) {
