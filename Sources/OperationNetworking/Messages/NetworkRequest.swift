@@ -404,7 +404,7 @@ public struct TransferTimeouts: Sendable, Hashable {
     /// The maximum time for which the session waits for the first byte of the response after the connection is ready.
     ///
     /// The default is 60 seconds. If the request has a body, the session restarts this timeout after it has sent the
-    /// body. During the upload, ``idle`` applies.
+    /// body. During the upload, ``idle`` applies. An informational response also restarts the timeout.
     public var firstByte: Duration?
     /// The maximum time between consecutive bytes of a request body or a response body.
     ///

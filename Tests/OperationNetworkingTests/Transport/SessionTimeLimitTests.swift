@@ -43,6 +43,21 @@
             #expect(try #require(record.metrics.first?.ended) >= .seconds(100) && record.bodyCount == 4)
         }
 
+        @Test func `the limit for the first byte applies again after an informational response`() async throws {
+            server.route("/hints") { _ in LoopbackAnswer(.head(103), .stall(until: Gate())) }
+            let limit = TransferTimeouts(firstByte: .seconds(100), idle: .seconds(50))
+            let clock = SessionClock(), session = CurlSession.direct(by: clock)
+            let receiver = RecordingReceiver()
+            try session.begin(server.url("/hints"), options: options(limit), receiver)
+            _ = await receiver.record { !$0.informational.isEmpty }
+            try await clock.leap(.seconds(60), noticedBy: session)
+            #expect(receiver.record.ends == 0)
+            try await clock.leap(.seconds(50), noticedBy: session)
+            let error = await receiver.end().error
+            #expect(error?.code == .timedOut && error?.phase == .awaitingResponse)
+            #expect(error?.message.contains("timeouts.firstByte") == true)
+        }
+
         @Test
         func `responses that arrive while the session's thread is blocked do not exceed their limits`() async throws {
             let count = 700

@@ -45,9 +45,14 @@
                     return fail(.invalidResponse, "The server sent two responses to one request.")
                 }
                 attempt.status = parts.status
+                // An informational response may have come in the same call.
+                if deadlines.received(at: loop.now) { loop.rearm(self) }
                 task.reportSent(handle.wholeCount)
                 chooseIntake(parts, task)
                 if attempt.problem != nil { return }
+            } else {
+                deadlines.receivedInformational(isSending: attempt.outlet?.isComplete == false)
+                loop.rearm(self)
             }
             let head = ResponseHead(
                 url: task.request.url, status: parts.status, headers: parts.fields, version: parts.version,

@@ -135,6 +135,7 @@ extension URLSessionTransfer {
                     code: .invalidResponse, phase: .awaitingResponse,
                     message: "The server switched to a protocol that the request did not ask for.")
             }
+            deadlines.receivedInformational(isSending: sentCount > 0 && phase == .sending)
             task.report(.informational(head))
             return nil
         }

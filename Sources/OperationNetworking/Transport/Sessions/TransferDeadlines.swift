@@ -173,6 +173,11 @@ package struct TransferDeadlines: Sendable {
         return true
     }
 
+    /// Records that the received bytes were an informational response, after which the response is still to come.
+    ///
+    /// - Parameter isSending: Whether only a part of the request's body was sent.
+    package mutating func receivedInformational(isSending: Bool) { stage = isSending ? .uploading : .awaiting }
+
     /// Excludes the pauses of the task from the limits, and stops the limits during a present pause.
     package mutating func follow(_ pauses: PauseClock) {
         if pauses.past > counted { move(by: pauses.past - counted) }

@@ -47,6 +47,19 @@ struct TransferDeadlinesTests {
         #expect(limits.next == 1070 && limits.exceeded(at: 1070) == .idle)
     }
 
+    @Test func `an informational response restores the limits of the request`() {
+        var limits = deadlines()
+        limits.connected(at: 1000)
+        _ = limits.received(at: 1010)
+        limits.receivedInformational(isSending: false)
+        #expect(limits.next == 1030 && limits.exceeded(at: 1030) == .firstByte)
+        limits.sent(at: 1015, isLast: false)
+        _ = limits.received(at: 1020)
+        limits.receivedInformational(isSending: true)
+        #expect(limits.next == 1050 && limits.exceeded(at: 1050) == .idle)
+        #expect(limits.received(at: 1025))
+    }
+
     @Test func `the total limit counts from the start and takes precedence`() {
         var limits = deadlines(total: .nanoseconds(40))
         limits.writesBody(at: 1005)
