@@ -97,6 +97,9 @@
             var limit = rlimit(rlim_cur: 96, rlim_max: 96)
             setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
             while case let copy = dup(0), copy >= 0 { taken.append(copy) }
+            // This session has no descriptors from before.
+            let late = CurlSession(configuration: session.configuration)
+            say("a new session: \(Waiting.run(request, on: late))")
             for left in [0, 1, 4] {
                 for copy in taken.suffix(left) { close(copy) }
                 taken.removeLast(min(left, taken.count))
@@ -108,6 +111,8 @@
                 }
             }
             for copy in taken { close(copy) }
+            say("the same session: \(Waiting.run(request, on: late))")
+            late.closeAndWait()
             say("after: \(several { Waiting.run(request, on: self.session) }.sorted()) \(download(into: folder))")
             try FileManager.default.removeItem(at: folder)
             session.closeAndWait()

@@ -63,6 +63,8 @@
             let lines = output.split(separator: "\n").map(String.init)
             #expect(lines.first == "before: 200 saved" && status == 0, "\(output)")
             #expect(lines.last == "after: [\"200\"] saved", "\(output)")
+            #expect(lines.contains("a new session: resourcesExhausted"), "\(output)")
+            #expect(lines.contains("the same session: 200"), "\(output)")
             // The server accepts connections all the time, so no error may blame the server.
             let allowed: Set = ["200", "saved", "resourcesExhausted", "transferFailed"]
             // In one round, all requests may reuse the connection that exists, one after another.

@@ -92,7 +92,7 @@
 
         private var unavailability: NetworkError? {
             if case .failure(let error) = CurlLibrary.shared { return error }
-            return isInherited ? Self.forked : wakeup.isValid ? nil : Self.exhausted
+            return isInherited ? Self.forked : nil
         }
 
         /// Whether this process is a child made by `fork`, in which the thread does not exist and a lock may be held
@@ -108,6 +108,7 @@
 
         /// Starts the thread, under the lock so that there is only one.
         private func begin(_ inbox: inout Inbox) -> Bool {
+            guard wakeup.open() else { return false }
             let thread = CurlThread.begin { [self] in
                 CurlThread.prepare()
                 guard case .success(let library) = CurlLibrary.shared else { return }
@@ -275,18 +276,19 @@
     }
 
     /// A descriptor that wakes the thread of a session from its wait for events.
-    struct CurlWakeup: ~Copyable, Sendable {
-        let descriptor: Int32
-
-        init() {
-            descriptor = OKBellMake()
-        }
+    final class CurlWakeup: Sendable {
+        // Sendable: changed only under the lock of the engine, before its thread exists. All other uses come later.
+        private(set) nonisolated(unsafe) var descriptor: Int32 = -1
 
         deinit {
             if descriptor >= 0 { Foundation.close(descriptor) }
         }
 
-        var isValid: Bool { descriptor >= 0 }
+        /// Opens the descriptor unless it is open, and returns `false` if the system has no more descriptors.
+        func open() -> Bool {
+            if descriptor < 0 { descriptor = OKBellMake() }
+            return descriptor >= 0
+        }
 
         func wake() {
             var one: UInt64 = 1
