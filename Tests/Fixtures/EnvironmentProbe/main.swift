@@ -2,7 +2,9 @@
 // See LICENSE in the repository's root.
 
 // Requests a URL with a session that the environment configures, and prints the status and the body, or the error code:
-// EnvironmentProbe URL [AUTHORITY [NAME:PORT:ADDRESS:PORT]]
+// EnvironmentProbe URL [AUTHORITY [NAME:PORT:ADDRESS:PORT [LIBRARY]]]
+//
+// If there is a LIBRARY, the session uses this libcurl, and reads the AUTHORITY into memory.
 
 import Foundation
 import OperationNetworking
@@ -28,12 +30,14 @@ import OperationNetworking
     let arguments = CommandLine.arguments
     var configuration = CurlSession.Configuration()
     if arguments.count > 2, !arguments[2].isEmpty {
-        configuration.tls.trust = .file(URL(fileURLWithPath: arguments[2]))
+        let file = URL(fileURLWithPath: arguments[2])
+        configuration.tls.trust = try arguments.count > 4 ? .data(Data(contentsOf: file)) : .file(file)
     }
     if arguments.count > 3 {
         let parts = arguments[3].split(separator: ":").map(String.init)
         configuration.addressOverrides = [parts[0] + ":" + parts[1]: parts[2] + ":" + parts[3]]
     }
+    if arguments.count > 4 { CurlLibrary.seek(only: arguments[4]) }
     if arguments.count > 1, let url = URL(string: arguments[1]) {
         let answer = Answer()
         let session = CurlSession(configuration: configuration)

@@ -12,7 +12,9 @@
         .timeLimit(.minutes(2)))
     struct SystemTrustTests {
         /// Returns the output of the probe with a system that trusts only the authority of the tests.
-        private func answer(_ site: String, trusting trust: String = "") async throws -> String {
+        private func answer(
+            _ site: String, trusting trust: String = "", by library: String? = nil
+        ) async throws -> String {
             let server = try await NginxServer.shared.value
             let openssl = try #require(ServerPrograms.openssl)
             let folder = server.certificates.file("system-\(UUID().uuidString)").path
@@ -26,7 +28,8 @@
                 exec "$@"
                 """
             return try await EnvironmentProbe.run(
-                ["\(site)/spoken", trust, "\(site.dropFirst(8)):443:127.0.0.1:\(server.ports.http2)"],
+                ["\(site)/spoken", trust, "\(site.dropFirst(8)):443:127.0.0.1:\(server.ports.http2)"]
+                    + [library].compactMap { $0 },
                 by: [
                     "/usr/bin/env", "unshare", "-m", "sh", "-c", script, "sh", folder,
                     server.certificates.authority.path, openssl,
@@ -43,6 +46,14 @@
             let stranger = server.certificates.file("stranger.pem").path
             #expect(try await answer("https://strange.test", trusting: stranger) == "200 HTTP/2.0 TLSv1.3 NONE")
             #expect(try await answer("https://good.test", trusting: stranger) == "untrustedCertificate")
+        }
+
+        @Test(.enabled(if: dlopen("libcurl-gnutls.so.4", RTLD_LAZY) != nil, "Requires libcurl with GnuTLS."))
+        func `trust in certificates in memory is never replaced with the system trust`() async throws {
+            let stranger = try await NginxServer.shared.value.certificates.file("stranger.pem").path
+            // GnuTLS cannot read certificates from memory.
+            let text = try await answer("https://good.test", trusting: stranger, by: "libcurl-gnutls.so.4")
+            #expect(text == "untrustedCertificate")
         }
     }
 #endif

@@ -323,23 +323,26 @@
             if trust == .system { return }
             set(OKCurlOptionCAFolder, UnsafeRawPointer?.none)
             set(OKCurlOptionProxyCAFolder, UnsafeRawPointer?.none)
-            if case .data(let data) = trust, !data.isEmpty {
-                set(OKCurlOptionCAData, data)
-                return set(OKCurlOptionProxyCAData, data)
+            if case .data(let data) = trust, !data.isEmpty, set(OKCurlOptionCAData, data),
+                set(OKCurlOptionProxyCAData, data)
+            {
+                return
             }
-            // Without certificates, no server must be trusted, not every server.
+            // Without certificates, no server must be trusted, not every server. Some TLS libraries, such as GnuTLS,
+            // cannot read certificates from memory.
             var path = "/dev/null"
             if case .file(let url) = trust { path = url.path }
             set(OKCurlOptionCAFile, path)
             set(OKCurlOptionProxyCAFile, path)
         }
 
-        private func set(_ option: Int, _ data: Data) {
+        /// Sets an option to bytes, and returns `false` if libcurl does not support the option.
+        private func set(_ option: Int, _ data: Data) -> Bool {
             var data = data
             let count = data.count
-            data.withUnsafeMutableBytes { bytes in
+            return data.withUnsafeMutableBytes { (bytes: UnsafeMutableRawBufferPointer) -> Bool in
                 var blob = OKCurlBlob(data: bytes.baseAddress, length: count, flags: UInt32(OKCurlBlobIsCopied))
-                withUnsafePointer(to: &blob) { set(option, UnsafeRawPointer($0)) }
+                return withUnsafePointer(to: &blob) { OKCurlSetPointer(easy, Int32(option), UnsafeRawPointer($0)) == 0 }
             }
         }
     }

@@ -140,6 +140,8 @@
                 /// The session trusts only the certificates in the given PEM file.
                 case file(URL)
                 /// The session trusts only the certificates in the given PEM data.
+                ///
+                /// If the TLS library of libcurl is GnuTLS or NSS, the session trusts no certificate in this case.
                 case data(Data)
             }
 
