@@ -7,6 +7,7 @@
 #include "CurlWaiting.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -46,6 +47,11 @@ uint16_t OKLocalPort(int socket) {
     if (getsockname(socket, (struct sockaddr *)&address, &length) != 0) return 0;
     if (address.ss_family == AF_INET) return ntohs(((struct sockaddr_in *)&address)->sin_port);
     return address.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&address)->sin6_port) : 0;
+}
+
+bool OKIsClosed(int socket) {
+    struct pollfd state = {.fd = socket, .events = POLLRDHUP};
+    return poll(&state, 1, 0) > 0 && (state.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 void OKThreadSetName(const char *name) { pthread_setname_np(pthread_self(), name); }

@@ -39,6 +39,9 @@ int OKBellMake(void);
 /// Returns the local port of an IPv4 or IPv6 socket, or 0 if there is none.
 uint16_t OKLocalPort(int socket);
 
+/// Returns whether the other side closed a connection, even if bytes wait to be read, or whether the connection broke.
+bool OKIsClosed(int socket);
+
 /// Names the calling thread.
 void OKThreadSetName(const char *name);
 

@@ -112,6 +112,22 @@
             }
         }
 
+        @Test(arguments: [Wire.plain, .secure], ["GET", "POST"])
+        func `a request after the server closed its idle connections uses a new connection`(
+            _ wire: Wire, _ method: String
+        ) async throws {
+            try await withServer(wire) { bench, server in
+                #expect(try await bench.get("/small").isSuccess)
+                try await TestThread.run {
+                    try server.quit()
+                    try server.start()
+                }
+                let record = await bench.run(try bench.request(method, "/spoken"))
+                #expect(record.status == 200 && record.isSuccess, "\(String(describing: record.error))")
+                #expect(record.metrics?.isConnectionReused == false)
+            }
+        }
+
         @Test(arguments: wires)
         func `most requests succeed while the server is reloaded`(_ wire: Wire) async throws {
             try await withServer(wire) { bench, server in

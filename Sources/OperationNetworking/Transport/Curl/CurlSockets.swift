@@ -80,6 +80,12 @@
             return count >= 0 || errno != EAGAIN
         }
 
+        /// Returns whether the server ended or reset a connection, even if bytes wait to be read before the end.
+        mutating func isClosed(_ ports: Ports) -> Bool {
+            guard let socket = find(ports) else { return false }
+            return OKIsClosed(socket)
+        }
+
         /// Returns the socket of a connection, or `nil` if it is not certain.
         private mutating func find(_ ports: Ports) -> Int32? {
             guard let sockets = sockets(at: ports.local) else { return nil }

@@ -54,8 +54,13 @@
         }
 
         private func usesBrokenConnection(_ ports: CurlSockets.Ports, _ task: CurlTask) -> Bool {
-            guard !task.request.origin.isSecure, handle.long(OKCurlInfoNewConnections) == 0 else { return false }
-            return loop.sockets.isBroken(ports)
+            guard handle.long(OKCurlInfoNewConnections) == 0 else { return false }
+            guard task.request.origin.isSecure else { return loop.sockets.isBroken(ports) }
+            // If a TLS message precedes the end, libcurl 7.88 does not notice the end. Other requests may still use an
+            // HTTP/2 connection, so that libcurl would choose it again.
+            let isClosed = loop.sockets.isClosed(ports)
+            if isClosed { task.confined.extras.wantsNewConnection = true }
+            return isClosed
         }
 
         /// Gives libcurl the next bytes of the body.

@@ -49,6 +49,9 @@
 
         var isRunning: Bool { program.isRunning }
 
+        /// Waits until the program has ended for another reason.
+        func waitForEnd() { program.waitUntilExit() }
+
         /// Ends the program and waits for its end.
         func end() {
             try? input.fileHandleForWriting.close()

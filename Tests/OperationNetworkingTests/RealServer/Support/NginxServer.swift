@@ -126,13 +126,22 @@
             program.withLock { $0 = started }
         }
 
+        /// Ends the server after it has closed its idle connections in the way that their protocol prescribes.
+        func quit() throws {
+            try signal(SIGQUIT)
+            program.withLock { $0 }?.waitForEnd()
+            stop()
+        }
+
         /// Starts new workers while the old ones complete their requests.
-        func reload() throws {
+        func reload() throws { try signal(SIGHUP) }
+
+        private func signal(_ number: Int32) throws {
             let text = try String(contentsOf: folder.appendingPathComponent("nginx.pid"), encoding: .utf8)
             guard let process = Int32(text.trimmingCharacters(in: .whitespacesAndNewlines)) else {
                 throw ServerFailure(description: "nginx has no process number")
             }
-            kill(process, SIGHUP)
+            kill(process, number)
         }
 
         /// Ends the server and removes its folder.
