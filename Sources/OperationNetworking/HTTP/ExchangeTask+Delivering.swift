@@ -146,6 +146,8 @@ extension HopReceiver {
     }
 
     func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
+        // A request that never got a slot was not sent, and needs no token of its rate limit.
+        if error?.phase == .waiting { exchange.takeUnusedToken()?.giveBack() }
         switch exchange.state.withLock({ $0.machine.ended(error, step) }) {
         case .ignore: break
         case .finish(let error): exchange.finish(error)

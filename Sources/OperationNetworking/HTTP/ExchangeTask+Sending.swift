@@ -200,6 +200,15 @@ extension ExchangeTask {
         }
     }
 
+    /// Takes the token of a request about which the session has not asked yet, or returns `nil` if there is none.
+    func takeUnusedToken() -> RateLimit.Token? {
+        state.withLock { state in
+            guard case .sent(let token)? = state.turn else { return nil }
+            state.turn = nil
+            return token
+        }
+    }
+
     /// Asks the limit again for a request whose turn came while the exchange was suspended.
     func takePostponedTurn() {
         let ask: (@Sendable (ExchangeTask) -> Void)? = state.withLock { state in

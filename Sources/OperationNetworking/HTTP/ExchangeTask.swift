@@ -144,6 +144,8 @@ extension ExchangeTask {
             guard !state.machine.isEnded else { return }
             swap(&old, &state)
             state.sent = old.sent
+            // The session may still report that it did not send the request.
+            if case .sent? = old.turn { swap(&old.turn, &state.turn) }
         }
         guard let left = old.machine.finish() else { return }
         old.turn?.end()

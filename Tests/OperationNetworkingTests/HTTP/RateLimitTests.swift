@@ -117,6 +117,23 @@ struct RateLimitTests {
         #expect(sent.events == ["next 0"])
     }
 
+    @Test func `a request that is canceled while it waits for a slot of its session returns its token`() async throws {
+        let limit = limit(), line = Locked<[@Sendable () -> Void]>([])
+        let base = try base(limit) { [stub] base in
+            base.session = ExchangeSession(
+                over: LineSession(stub) { send in line.withLock { $0.append(send) } },
+                configuration: ExchangeConfiguration())
+        }
+        let first = started("first", base)
+        await until { line.withLock(\.count) == 1 }
+        first.cancel()
+        let second = started("second", base)
+        await until { line.withLock(\.count) == 2 }
+        for send in line.withLock({ exchange(&$0, with: []) }) { send() }
+        _ = try await second.value
+        #expect(sent.events == ["second 0"])
+    }
+
     @Test func `a suspended operation lets others go first and is next when it resumes`() async throws {
         let limit = limit(), base = try base(limit)
         _ = try await started("first", base).value
