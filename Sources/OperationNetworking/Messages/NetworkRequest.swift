@@ -303,7 +303,7 @@ public struct TransferOptions: Sendable, Hashable {
     public var timeouts: TransferTimeouts
     /// The maximum size of the response headers, in bytes, including the headers of informational responses.
     ///
-    /// The default is 64 KiB.
+    /// The default is 64 KiB. Most versions of libcurl accept at most 300 KiB, even if this value is larger.
     public var maximumHeaderSize: Int
     /// A Boolean value that indicates whether the session requests compressed response bodies and decompresses them.
     ///

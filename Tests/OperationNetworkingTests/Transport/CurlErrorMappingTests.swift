@@ -64,6 +64,7 @@
             #expect(code(43, .connecting) == .transferFailed)
             #expect(code(27, .connecting) == .resourcesExhausted)
             #expect(code(56, .connecting) == .proxyFailed)
+            #expect(code(56, .awaitingResponse, "Too large response headers: 307279 > 307200") == .headerTooLarge)
             #expect(code(56, .receiving, "Illegal or missing hexadecimal sequence") == .invalidResponse)
             for number in [35, 55, 56] as [Int32] {
                 #expect(code(number, .receiving, "tlsv13 alert certificate required") == .clientCertificateRejected)

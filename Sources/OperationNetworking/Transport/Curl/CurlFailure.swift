@@ -130,6 +130,8 @@
             case 47: (.tooManyRedirects, "The server sent too many redirects.")
             case 52: (.connectionLost, "The server closed the connection without a response.")
             case 55: (.connectionLost, "The connection broke while the request was sent.")
+            case 56 where text.hasPrefix("Too large response headers"):
+                (.headerTooLarge, "The headers of the response are larger than libcurl allows.")
             case 56 where isMalformed: (.invalidResponse, "The response is not valid HTTP.")
             case 56 where phase == .connecting: (.proxyFailed, "The proxy refused the connection or closed it.")
             case 56: (.connectionLost, "The connection broke before the response was complete.")
