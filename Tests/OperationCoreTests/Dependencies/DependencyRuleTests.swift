@@ -205,13 +205,6 @@ struct DependencyRuleTests {
         #expect(downstream.isCancelled)
     }
 
-    @Test func `addDependency uses the rule runAnyway`() {
-        let upstream = HandDriven(), downstream = HandDriven()
-        downstream.addDependency(upstream)
-        UpstreamEnd.fails.perform(on: upstream)
-        #expect(Look(downstream) == .waiting)
-    }
-
     @Test(arguments: StartingWay.allCases)
     func `a rule may block on an operation that has the same dependency without a rule`(_ way: StartingWay) async throws
     {

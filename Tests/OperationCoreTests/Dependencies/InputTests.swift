@@ -145,15 +145,6 @@ struct InputTests {
         #expect(census.count == 0)
     }
 
-    @Test func `a removed source delivers no input and does not delay the receiver`() throws {
-        let source = HandDriven(), receiver = Receiver()
-        try receiver.receive(\.number, from: source, otherwise: .cancel)
-        receiver.removeDependency(source)
-        UpstreamEnd.fails.perform(on: source)
-        receiver.start()
-        #expect(receiver.outcome == .success("0 none"))
-    }
-
     @Test func `inputs pass through a chain of operations in a plain queue`() async throws {
         let first = ClosureOperation { 1 }
         let second = Receiver(), third = Receiver(), queue = OperationQueue()

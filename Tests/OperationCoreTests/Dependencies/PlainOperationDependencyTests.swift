@@ -11,20 +11,6 @@ import Testing
 struct PlainOperationDependencyTests {
     private let queue = OperationQueue()
 
-    @Test func `a managed operation is ready if the plain operation had already ended`() {
-        let foreign = BlockOperation(), own = HandDriven()
-        foreign.start()
-        own.addDependency(foreign)
-        #expect(Look(own) == .waiting)
-    }
-
-    @Test func `a plain operation is ready if the managed operation had already ended`() {
-        let own = HandDriven(), foreign = BlockOperation()
-        UpstreamEnd.succeeds.perform(on: own)
-        foreign.addDependency(own)
-        #expect(foreign.isReady)
-    }
-
     @Test(arguments: UpstreamEnd.allCases)
     func `a plain operation runs however its managed dependency ends`(end: UpstreamEnd) async {
         let own = HandDriven(), ran = EventRecorder<Int>()

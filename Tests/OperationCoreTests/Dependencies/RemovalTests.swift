@@ -8,20 +8,6 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct RemovalTests {
-    @Test func `an operation whose dependency is removed is ready again`() {
-        let upstream = HandDriven(), downstream = HandDriven()
-        downstream.addDependency(upstream)
-        #expect(!downstream.isReady)
-        downstream.removeDependency(upstream)
-        #expect(downstream.isReady)
-        #expect(downstream.dependencies == [])
-        downstream.start()
-        #expect(Look(downstream) == .executing)
-        // The failure comes too late, for an edge that no longer exists.
-        UpstreamEnd.fails.perform(on: upstream)
-        #expect(Look(downstream) == .executing)
-    }
-
     @Test func `removeDependency removes all edges to an operation`() throws {
         let upstream = HandDriven(), downstream = HandDriven()
         try downstream.depend(on: upstream, otherwise: .cancel)
@@ -31,22 +17,6 @@ struct RemovalTests {
         #expect(downstream.dependencies == [])
         UpstreamEnd.fails.perform(on: upstream)
         #expect(Look(downstream) == .waiting)
-    }
-
-    @Test(.comparesObjects)
-    func `removing an absent or ended dependency does not change the readiness`() {
-        let upstream = HandDriven(), other = HandDriven(), downstream = HandDriven()
-        downstream.removeDependency(upstream)
-        #expect(downstream.isReady)
-        downstream.addDependency(upstream)
-        downstream.addDependency(other)
-        UpstreamEnd.succeeds.perform(on: upstream)
-        downstream.removeDependency(upstream)
-        downstream.removeDependency(upstream)
-        #expect(!downstream.isReady)
-        #expect(downstream.dependencies == [other])
-        UpstreamEnd.succeeds.perform(on: other)
-        #expect(downstream.isReady)
     }
 
     @Test(arguments: 0..<5 as Range<UInt64>, [12, 200])

@@ -45,24 +45,6 @@ struct RemovedDependencyTests {
         #expect(failures == 0)
     }
 
-    @Test(
-        "L4: removing one of two dependencies, ended or not, leaves the other in force",
-        arguments: EdgeKind.allCases, [false, true])
-    func oneOfTwo(kind: EdgeKind, isEnded: Bool) {
-        let (removed, kept) = (kind.makeUpstream(), kind.makeUpstream())
-        let downstream = kind.makeDownstream()
-        downstream.addDependency(removed)
-        downstream.addDependency(kept)
-        for upstream in [removed, kept] { upstream.operation.start() }
-        if isEnded { removed.end() }
-        downstream.removeDependency(removed)
-        #expect(!downstream.operation.isReady && (isEnded || downstream.operation.dependencies.count == 1))
-        if !isEnded { removed.end() }
-        #expect(!downstream.operation.isReady)
-        kept.end()
-        #expect(downstream.operation.isReady)
-    }
-
     @Test(arguments: EdgeKind.allCases)
     func `L4: a dependency that is removed while it ends is counted only once`(kind: EdgeKind) async throws {
         try await expectNoFailures { failures in
@@ -82,26 +64,6 @@ struct RemovedDependencyTests {
         }
     }
 
-    @Test func `L4: a dependency can be removed after any number of others were added and removed`() {
-        var failures: [String] = []
-        for count in 1...40 {
-            for lost in 1...count {
-                let operation = QuickWork()
-                let others = (0..<count).map { _ in HeldWork() }
-                for other in others { operation.addDependency(other) }
-                for other in others.prefix(lost) { operation.removeDependency(other) }
-                let late = HeldWork()
-                for _ in 0..<2 { operation.addDependency(late) }
-                let isCounted = operation.dependencies.count == count - lost + 1
-                for other in [late] + others.dropFirst(lost) { operation.removeDependency(other) }
-                if !isCounted || !operation.isReady || !operation.dependencies.isEmpty {
-                    failures.append("\(lost) of \(count)")
-                }
-            }
-        }
-        #expect(failures.isEmpty)
-    }
-
     @Test func `L6: an operation cannot depend on itself, and still runs after the refused edge`() async throws {
         NoticeHub.install()
         let operation = QuickWork().named("Narcissus")
@@ -116,27 +78,6 @@ struct RemovedDependencyTests {
             #expect(error.message == "Narcissus cannot depend on itself.")
         }
         #expect(try await operation.run() == 1)
-    }
-
-    @Test func `L7: an edge that would close a cycle is refused, and all operations run`() async throws {
-        NoticeHub.install()
-        let operations = ["A", "B", "C"].map { name in
-            let operation = QuickWork().named(name)
-            return operation
-        }
-        operations[0].addDependency(operations[1])
-        operations[1].addDependency(operations[2])
-        operations[2].addDependency(operations[0])
-        #expect(operations[2].dependencies.isEmpty)
-        do {
-            try operations[2].depend(on: operations[0], otherwise: .runAnyway)
-            Issue.record("The edge was accepted.")
-        } catch {
-            #expect(error.path == ["C", "A", "B", "C"])
-        }
-        let queue = OperationQueue()
-        for operation in operations { queue.addOperation(operation) }
-        for operation in operations { #expect(try await operation.value == 1) }
     }
 
     @Test(
