@@ -64,24 +64,6 @@ struct AsyncOperationTests {
         #expect(Look(operation) == .executing)
     }
 
-    @Test func `an operation that waits for a dependency is not started and not ready`() throws {
-        let upstream = HandDriven(), operation = HandDriven()
-        try operation.depend(on: upstream, otherwise: .runAnyway)
-        #expect(Look(operation) == .blocked)
-        operation.start()
-        #expect(Look(operation) == .blocked)
-    }
-
-    @Test func `an operation is not started during its start delay`() {
-        let operation = HandDriven(), clock = ManualClock()
-        operation.clock = clock
-        operation.startDelay = .seconds(1)
-        operation.start()
-        #expect(Look(operation) == .waiting)
-        clock.advance(by: .seconds(1))
-        #expect(Look(operation) == .executing)
-    }
-
     @Test func `the result stays readable until the operation is freed`() {
         let operation = ClosureOperation { ["a", "b"].map { $0 + $0 } }
         operation.start()

@@ -20,12 +20,6 @@ struct CancellationTests {
         #expect(operation.isFinished)
     }
 
-    @Test func `didCancel receives the cancellation cause`() {
-        let operation = HandDriven.started()
-        operation.cancel(because: CancellationCause(code: .init("sleepy"), message: "It is late."))
-        #expect(operation.calls.events == ["main", "cancel sleepy"])
-    }
-
     @Test func `didCancel can call methods of the operation`() {
         let operation = HandDriven(
             hooks: .init(cancel: { operation in
@@ -85,12 +79,6 @@ struct CancellationTests {
         #expect(dependent.isReady)
         operation.finish(withResult: 1)
         #expect(Look(operation) == .cancelled)
-    }
-
-    @Test func `an operation that supports winding down finishes immediately with a result`() {
-        let operation = HandDriven(windsDown: true)
-        operation.startAndFinish(withResult: 1)
-        #expect(Look(operation) == .finished)
     }
 
     @Test func `canceling a suspended operation stops its body and finishes it`() {

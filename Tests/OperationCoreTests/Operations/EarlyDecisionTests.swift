@@ -35,36 +35,6 @@ struct EarlyDecisionTests {
         #expect(!operation.isFinished)
     }
 
-    @Test func `the body of a synchronous operation does not run if a result is set before the start`() {
-        let operation = SyncProbe { $0.finish(withResult: 1) }
-        operation.finish(withResult: 2)
-        operation.start()
-        #expect(operation.outcome == .success(2))
-        #expect(Look(operation) == .finished)
-        #expect(operation.calls.events == [])
-    }
-
-    @Test func `an operation with a result set before the start still waits for its dependencies`() throws {
-        let upstream = HandDriven(), operation = HandDriven()
-        try operation.depend(on: upstream, otherwise: .runAnyway)
-        operation.finish(withResult: 1)
-        #expect(Look(operation) == .blocked)
-        operation.start()
-        #expect(Look(operation) == .blocked)
-        upstream.startAndFinish(withResult: 0)
-        #expect(Look(operation) == .finished)
-    }
-
-    @Test func `a handler set after an early result is called at the start`() async {
-        let queue = DispatchQueue(label: "handlers"), told = EventRecorder<Int>(), operation = HandDriven()
-        operation.callbackQueue = queue
-        operation.finish(withResult: 3)
-        operation.successHandler = { told.record($0) }
-        #expect(await told.events(after: queue) == [])
-        operation.start()
-        #expect(await told.events(after: queue) == [3])
-    }
-
     @Test func `an operation canceled before the start never runs its body and ends at the start`() {
         for operation in [HandDriven(), HandDriven(windsDown: true)] {
             let ends = EventRecorder<Int>()
@@ -79,51 +49,6 @@ struct EarlyDecisionTests {
             // Neither main nor didCancel was called.
             #expect(operation.calls.events == [])
         }
-    }
-
-    @Test func `canceling a started operation that waits for dependencies finishes it immediately`() throws {
-        let upstream = HandDriven(), operation = HandDriven()
-        try operation.depend(on: upstream, otherwise: .runAnyway)
-        operation.start()
-        operation.cancel()
-        #expect(Look(operation) == .cancelled)
-        #expect(operation.calls.events == [])
-        upstream.startAndFinish(withResult: 1)
-        #expect(operation.calls.events == [])
-    }
-
-    @Test func `an operation that is started twice runs its body once`() {
-        let operation = HandDriven.started()
-        operation.startAndFinish(withResult: 1)
-        operation.start()
-        #expect(operation.calls.events == ["main"])
-        #expect(operation.outcome == .success(1))
-    }
-
-    @Test func `only the first call of finish sets the outcome`() async {
-        let queue = DispatchQueue(label: "handlers"), told = EventRecorder<Int>(), operation = HandDriven()
-        operation.callbackQueue = queue
-        operation.successHandler = { told.record($0) }
-        operation.startAndFinish(withResult: 1)
-        operation.finish(withResult: 2)
-        operation.finish(withError: .first)
-        await queue.drain()
-        operation.cancel()
-        #expect(operation.outcome == .success(1))
-        #expect(!operation.isCancelled)
-        #expect(operation.cancellationCause == nil)
-        #expect(told.events == [1])
-        #expect(operation.calls.events == ["main"])
-    }
-
-    @Test func `the first finish before the start sets the outcome despite a later cancellation`() {
-        let operation = HandDriven()
-        operation.finish(withError: .second)
-        operation.finish(withResult: 2)
-        operation.cancel()
-        operation.start()
-        #expect(operation.outcome == .failure(.second))
-        #expect(Look(operation) == .finished)
     }
 
     @Test func `only the cause of the first cancellation is kept`() {

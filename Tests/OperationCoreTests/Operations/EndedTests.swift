@@ -31,12 +31,6 @@ struct EndedTests {
         #expect(log.events == ["decided", "ended true"])
     }
 
-    @Test func `ended() returns immediately if the operation has ended`() async {
-        let operation = ClosureOperation { 1 }
-        await operation.startAndEnd()
-        #expect(operation.isFinished)
-    }
-
     @Test func `ended() waits for operations of any type in a queue`() async {
         let operations: [ManagedOperation] = [ClosureOperation { 1 }, TaskOperation { "two" }, SyncProbe { _ in }]
         let queue = OperationQueue()

@@ -35,15 +35,6 @@ struct HandlerTests {
         }
     }
 
-    @Test func `handlers run on the callback queue of the operation`() async {
-        let marked = MarkedQueue(), operation = HandDriven(), places = EventRecorder<Bool>()
-        operation.callbackQueue = marked.queue
-        #expect(operation.callbackQueue === marked.queue)
-        operation.successHandler = { _ in places.record(marked.isCurrent) }
-        operation.startAndFinish(withResult: 1)
-        #expect(await places.events(atLeast: 1) == [true])
-    }
-
     @Test func `the default callback queue is the main queue`() async {
         let main = MarkedQueue(.main), operation = HandDriven(), places = EventRecorder<Bool>()
         #expect(operation.callbackQueue.label == DispatchQueue.main.label)
@@ -51,73 +42,6 @@ struct HandlerTests {
         operation.start()
         operation.finish(withError: .first)
         #expect(await places.events(atLeast: 1) == [true])
-    }
-
-    @Test func `finish does not wait for the callback queue`() async {
-        let queue = DispatchQueue(label: "held"), operation = HandDriven()
-        let told = listen(to: operation, on: queue)
-        queue.suspend()
-        operation.startAndFinish(withResult: 2)
-        #expect(operation.isFinished)
-        #expect(told.events == [])
-        queue.resume()
-        #expect(await told.events(after: queue) == ["success 2"])
-    }
-
-    @Test func `canceling calls the cancellation handler immediately even before the start`() async {
-        let queue = DispatchQueue(label: "handlers"), operation = HandDriven()
-        let told = listen(to: operation, on: queue)
-        operation.cancel(because: .requested("no longer shown"))
-        #expect(!operation.isFinished)
-        #expect(await told.events(after: queue) == ["cancelled requested"])
-        operation.start()
-        #expect(await told.events(after: queue) == ["cancelled requested"])
-        #expect(operation.calls.events == [])
-    }
-
-    @Test func `canceling calls the cancellation handler immediately even while the body winds down`() async {
-        let queue = DispatchQueue(label: "handlers"), operation = HandDriven(windsDown: true)
-        let told = listen(to: operation, on: queue)
-        operation.start()
-        operation.cancel()
-        #expect(await told.events(after: queue) == ["cancelled requested"])
-        operation.finish(withResult: 1)
-        #expect(await told.events(after: queue) == ["cancelled requested"])
-    }
-
-    @Test func `a result after the cancellation calls no handler`() async {
-        let queue = DispatchQueue(label: "handlers")
-        for end in [{ $0.finish(withResult: 1) }, { $0.finish(withError: .first) }] as [(HandDriven) -> Void] {
-            let operation = HandDriven()
-            let told = listen(to: operation, on: queue)
-            operation.start()
-            operation.cancel()
-            end(operation)
-            #expect(await told.events(after: queue) == ["cancelled requested"])
-        }
-    }
-
-    @Test func `a handler set after the end is called immediately if it matches the outcome`() async {
-        let queue = DispatchQueue(label: "handlers")
-        let succeeded = HandDriven(), failed = HandDriven(), cancelled = HandDriven()
-        for operation in [succeeded, failed, cancelled] {
-            operation.start()
-        }
-        succeeded.finish(withResult: 8)
-        failed.finish(withError: .first)
-        cancelled.cancel()
-        let told = [succeeded, failed, cancelled].map { listen(to: $0, on: queue) }
-        await queue.drain()
-        #expect(told.map(\.events) == [["success 8"], ["failure first"], ["cancelled requested"]])
-        #expect(succeeded.successHandler == nil)
-        #expect(succeeded.failureHandler == nil)
-    }
-
-    @Test func `a cancellation handler set after an early cancellation is called immediately`() async {
-        let queue = DispatchQueue(label: "handlers"), operation = HandDriven()
-        operation.cancel()
-        let told = listen(to: operation, on: queue)
-        #expect(await told.events(after: queue) == ["cancelled requested"])
     }
 
     @Test func `a handler that is replaced or removed is not called`() async {

@@ -17,33 +17,6 @@ struct ObserverTests {
         #expect(await told.events(after: queue) == ["handler 1"] + (0..<5).map { "\($0) success 1" })
     }
 
-    @Test func `observers are called for every kind of outcome`() async {
-        let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>()
-        for end in [
-            { $0.finish(withResult: 1) }, { $0.finish(withError: .first) }, { $0.cancel() },
-        ] as [(HandDriven) -> Void] {
-            let operation = HandDriven()
-            operation.observe(on: queue) { told.record($0.word) }
-            operation.start()
-            end(operation)
-        }
-        #expect(await told.events(after: queue) == ["success 1", "failure first", "cancelled requested"])
-    }
-
-    @Test func `an observer added after the end is called immediately`() async {
-        let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>(), operation = HandDriven()
-        operation.startAndFinish(withResult: 1)
-        operation.observe(on: queue) { told.record($0.word) }
-        #expect(await told.events(after: queue) == ["success 1"])
-    }
-
-    @Test func `an observer added after an early cancellation is called immediately`() async {
-        let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>(), operation = HandDriven()
-        operation.cancel()
-        operation.observe(on: queue) { told.record($0.word) }
-        #expect(await told.events(after: queue) == ["cancelled requested"])
-    }
-
     @Test func `a removed observer is released and not called`() async {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<Int>(), operation = HandDriven()
         let census = LiveObjects()

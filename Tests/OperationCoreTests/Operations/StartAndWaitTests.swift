@@ -81,14 +81,6 @@ struct StartAndWaitTests {
         await #expect(throws: OperationFailure<Never>.cancelled(.requested)) { try await waiter.value }
     }
 
-    @Test func `startAndWait only waits for an operation that is already started`() async throws {
-        let operation = HandDriven.started()
-        async let result = TestThread.run { try operation.startAndWait() }
-        operation.finish(withResult: 3)
-        #expect(try await result == 3)
-        #expect(operation.calls.events == ["main"])
-    }
-
     @Test func `several threads that call startAndWait share one run`() async throws {
         let runs = EventRecorder<Int>(), results = EventRecorder<Int?>()
         try await TestThread.run {

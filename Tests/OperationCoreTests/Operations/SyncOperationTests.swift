@@ -20,17 +20,6 @@ struct SyncOperationTests {
         #expect(operation.outcome == .success(5))
     }
 
-    @Test func `finish sets the outcome, and the operation ends when main returns`() {
-        let operation = SyncProbe { operation in
-            operation.finish(withError: .first)
-            #expect(operation.outcome == .failure(.first))
-            #expect(Look(operation) == .executing)
-        }
-        operation.start()
-        #expect(Look(operation) == .finished)
-        #expect(operation.outcome == .failure(.first))
-    }
-
     @Test func `a body that returns without a result cancels the operation with the cause noResult`() async {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>()
         let operation = SyncProbe { _ in }

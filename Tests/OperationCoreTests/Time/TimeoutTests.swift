@@ -106,23 +106,6 @@ struct TimeoutTests {
         clock.expectTenSecondsLeft(for: operation)
     }
 
-    @Test(arguments: [Duration.zero, .nanoseconds(-1), .seconds(-5), .seconds(Int64.min)])
-    func `an operation with a timeout of zero or less is canceled before its body`(timeout: Duration) {
-        let operation = started(timeout)
-        #expect(Look(operation) == .cancelled)
-        #expect(operation.cancellationCause?.code == .timedOut)
-        #expect(operation.calls.events == [])
-        #expect(clock.pendingCount == 0)
-    }
-
-    @Test func `an operation without a timeout sets no timer`() {
-        let operation = started(nil)
-        #expect(clock.pendingCount == 0)
-        clock.advance(to: .distantFuture)
-        #expect(operation.state == .executing)
-        operation.cancel()
-    }
-
     @Test func `a timeout stops an operation that winds down, which ends when its body finishes`() {
         let operation = HandDriven(windsDown: true)
         operation.start(timeout: .seconds(1), on: clock)

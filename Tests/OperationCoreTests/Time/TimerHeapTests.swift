@@ -90,13 +90,6 @@ struct TimerHeapTests {
         #expect(heap.count == 1)
     }
 
-    @Test func `no entry is due before its time`() {
-        var heap = TimerHeap<String>()
-        _ = heap.insert("a", due: OperationInstant(offset: .seconds(1)))
-        #expect(heap.popDue(at: OperationInstant(offset: .milliseconds(999))) == nil)
-        #expect(heap.popDue(at: OperationInstant(offset: .seconds(1))) == "a")
-    }
-
     @Test func `a timer heap releases removed entries`() {
         let census = LiveObjects()
         var heap = TimerHeap<Witness>()
