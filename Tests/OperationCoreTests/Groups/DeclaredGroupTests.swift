@@ -98,21 +98,6 @@ struct DeclaredGroupTests {
         #expect(children[0].isCancelled && children[2].isCancelled)
     }
 
-    @Test func `a child that waits for another child takes up no slot of its group`() async throws {
-        let order = EventRecorder<Int>()
-        let children = (0..<4).map { number in
-            HandDriven(
-                "\(number)",
-                hooks: .init(main: {
-                    order.record(number); $0.finish(withResult: number)
-                }))
-        }
-        try children[0].depend(on: children[3], otherwise: .cancel)
-        let group = GroupOperation.all(children, width: 1)
-        #expect(try await group.run() == [0, 1, 2, 3])
-        #expect(order.events.last == 0 || order.events.firstIndex(of: 0)! > order.events.firstIndex(of: 3)!)
-    }
-
     @Test func `a child may depend on an operation outside, and may be added to a running group`() async throws {
         let outside = child(9)
         let first = child(0)

@@ -26,21 +26,6 @@ struct QueueManagerTests {
         }
     }
 
-    @Test func `asynchronous operations hold a slot until they end, but no thread`() async throws {
-        let queue = QueueManager("places", width: 2)
-        let operations = (0..<4).map { _ in HandDriven() }
-        try queue.add(operations)
-        for operation in operations[...1] { _ = await operation.calls.events(atLeast: 1) }
-        #expect(operations.map(\.state) == [.executing, .executing, .notStarted, .notStarted])
-        operations[0].finish(withResult: 0)
-        _ = await operations[2].calls.events(atLeast: 1)
-        #expect(operations[3].state == .notStarted)
-        operations[1].cancel()
-        _ = await operations[3].calls.events(atLeast: 1)
-        for operation in operations[2...] { operation.finish(withResult: 1) }
-        await queue.drained()
-    }
-
     @Test func `closures and operations run in order on a queue of width 1`() async throws {
         let queue = QueueManager.suspended("closures", width: 1), order = EventRecorder<Int>()
         for number in 0..<100 {
@@ -57,24 +42,6 @@ struct QueueManagerTests {
         #expect(order.count == 0)
         await queue.resumeAndDrain()
         #expect(order.events == Array(0..<100))
-    }
-
-    @Test func `operations run after their dependencies across queues, in any order of adding`() async throws {
-        let first = QueueManager("first", width: 1), second = QueueManager("second", width: 3)
-        let order = EventRecorder<String>()
-        func made(_ name: String) -> SyncProbe {
-            SyncProbe.recording(name, in: order)
-        }
-        let a = made("a"), b = made("b"), c = made("c"), d = made("d")
-        try b.depend(on: a, otherwise: .cancel)
-        try c.depend(on: b, otherwise: .cancel)
-        try d.depend(on: c, otherwise: .cancel)
-        try second.add(d)
-        try first.add(c)
-        try second.add(b)
-        try await first.addAndDrain([a])
-        await second.drained()
-        #expect(order.events == ["a", "b", "c", "d"])
     }
 
     @Test func `a dependency added while the operation waits for its turn is respected`() async throws {
@@ -126,14 +93,6 @@ struct QueueManagerTests {
         #expect(Look(operation) == .cancelledEarly)
         try queue.add(operation)
         #expect(Look(operation) == .cancelled)
-    }
-
-    @Test func `an operation finished before it was added ends in its turn without its body`() async throws {
-        let queue = QueueManager(), operation = HandDriven()
-        operation.finish(withResult: 3)
-        try await queue.addAndDrain([operation])
-        #expect(operation.calls.events == [])
-        #expect(Look(operation) == .finished)
     }
 
     @Test func `cancelAll ends waiting operations and closures and cancels executing ones`() async throws {

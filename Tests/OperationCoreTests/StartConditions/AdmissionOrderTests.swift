@@ -52,20 +52,6 @@ struct AdmissionOrderTests {
         #expect(await eventually { category.holders.isEmpty && registry.runner(of: "order") == nil })
     }
 
-    @Test func `the start delay comes before the categories`() {
-        let clock = ManualClock()
-        let category = OperationCategory("delayed")
-        let operation = HandDriven()
-        operation.clock = clock
-        operation.startDelay = .seconds(3)
-        operation.categories = [category]
-        operation.start()
-        #expect(category.holders.isEmpty && operation.calls.events == [])
-        clock.advance(by: .seconds(3))
-        #expect(operation.calls.events == ["main"] && category.holders == [operation])
-        operation.finish(withResult: 1)
-    }
-
     @Test(arguments: StartingWay.allCases)
     func `a deadline that passes while an operation waits for a category ends it`(way: StartingWay) async throws {
         let clock = ManualClock()

@@ -50,13 +50,6 @@ struct CategoryTests {
         }
     }
 
-    @Test func `an operation with free categories starts on the thread that starts it`() {
-        let operation = driven("at once", OperationCategory("free"), OperationCategory("also free", limit: 3))
-        operation.start()
-        #expect(operation.calls.events == ["main"])
-        operation.finish(withResult: 1)
-    }
-
     @Test(
         "Canceling a waiting operation removes it from all lines, and the waiters behind it move up",
         arguments: StartingWay.allCases)

@@ -23,24 +23,11 @@ private final class Machine {
     }
 
     func nextRun(_ now: Int, key: String = "key") -> OperationInstant? { machine.nextRun(of: key, now: at(now)) }
-    var runner: Int? { machine.runner(of: "key") }
 }
 
 @Suite("The time at which a key may run again", .timeLimit(.minutes(3)))
 struct ThrottleMachineTests {
     private let machine = Machine()
-
-    @Test func `the interval is counted from the end of the last run`() {
-        #expect(machine.nextRun(0) == nil)
-        #expect(machine.ask(1, .drop, 0).answer == .granted)
-        #expect(machine.nextRun(50) == .distantFuture && machine.runner == 1)
-        #expect(machine.ask(2, .drop, 50).answer == .dropped(until: nil))
-        #expect(machine.leave(1, hasRun: true, 60) == nil)
-        #expect(machine.nextRun(61) == at(70))
-        #expect(machine.ask(3, .drop, 69).answer == .dropped(until: at(70)))
-        #expect(machine.nextRun(70) == nil)
-        #expect(machine.ask(4, .drop, 70).answer == .granted)
-    }
 
     @Test func `a negative interval counts as zero, and an infinite interval never ends`() {
         _ = machine.ask(1, .wait, 0, interval: .seconds(-5))
