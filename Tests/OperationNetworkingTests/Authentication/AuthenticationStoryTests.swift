@@ -211,29 +211,6 @@ struct AuthenticationStoryTests {
         #expect(operation.attemptCount == 1)
     }
 
-    @Test func `operations that wait for a token free their slots, and explain names the reason`() async throws {
-        let bench = try TokenBench(), refreshes = Gate()
-        bench.server.route("GET", "/free") { _ in .text("free") }
-        let authenticator = bench.authenticator(
-            "old", change: { $0.name = "shop" },
-            refresh: refreshes.opening("new"))
-        let queue = QueueManager("api", width: 1)
-        let operations = bench.operations(5, authenticator), other = bench.bench.text("/free")
-        operations[0].name = "first"
-        try queue.add(operations)
-        try queue.add(other)
-        #expect(try await other.value == "free")
-        // Each operation joins the waiting list first, and then frees its slot.
-        await until { authenticator.postponedCount == 5 && queue.snapshot.resting.count == 5 }
-        #expect(queue.explain(operations[0]) == "first runs in queue api: waiting for a credential (shop).")
-        refreshes.open()
-        for operation in operations { #expect(try await operation.value == "Hello") }
-        await queue.drained()
-        await until { bench.events.events.contains { $0.kind == .released } }
-        let kinds = bench.events.events.map(\.kind)
-        #expect(kinds.prefix(1) == [.credentialCame] && kinds.contains(.refreshBegan) && kinds.contains(.released))
-    }
-
     @Test func `an operation that waits before its next attempt frees its slot`() async throws {
         let bench = try OperationBench { $0.number == 0 ? .status(503) : .text("Hello") }, clock = ManualClock()
         let queue = QueueManager("api", width: 1)

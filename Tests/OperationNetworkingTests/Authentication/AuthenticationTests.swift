@@ -44,10 +44,12 @@ struct AuthenticationTests {
 
     @Test func `a thousand requests wait for a refresh that fails: all fail after that one refresh`() async throws {
         let bench = try TokenBench(), refreshes = Gate()
-        let authenticator = bench.authenticator(refresh: {
-            await refreshes.passage()
-            throw Refusal()
-        })
+        let authenticator = bench.authenticator(
+            change: { $0.name = "shop" },
+            refresh: {
+                await refreshes.passage()
+                throw Refusal()
+            })
         let queue = QueueManager("api", width: 8)
         let operations = bench.operations(1_000, authenticator)
         let blocked = bench.operations(4, authenticator)
@@ -67,7 +69,7 @@ struct AuthenticationTests {
         await until { authenticator.postponedCount == 1_004 }
         #expect(bench.server.counts.heads <= 12)
         await until { operations[0].waitReason?.kind == .credential }
-        #expect(queue.explain(operations[0]).contains("waiting for a credential"))
+        #expect(queue.explain(operations[0]).contains("waiting for a credential (shop)"))
         refreshes.open()
         #expect(
             await results(operations).allSatisfy { $0?.error?.code == .refreshFailed && $0?.error?.cause is Refusal })

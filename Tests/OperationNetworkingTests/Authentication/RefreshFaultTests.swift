@@ -76,12 +76,6 @@ struct RefreshFaultTests {
         #expect(bench.server.counts.heads == heads)
     }
 
-    @Test func `a refresh that returns immediately works like any other refresh`() async throws {
-        let authenticator = bench.authenticator(refresh: { "new" })
-        #expect(try await bench.operation(authenticator).run() == "Hello")
-        #expect(bench.asked.events.count == 1)
-    }
-
     @Test func `in a full queue with a single slot, the refresh can run in the same queue`() async throws {
         bench.server.route("GET", "/token") { _ in .text("new") }
         let queue = QueueManager("only", width: 1)

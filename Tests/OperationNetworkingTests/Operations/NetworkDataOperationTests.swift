@@ -59,19 +59,6 @@ struct NetworkDataOperationTests {
         #expect(try await TestThread.run { try bench.text().startAndWait() } == "Hello")
     }
 
-    @Test func `evaluators run on their own threads, and may wait for another request`() async throws {
-        let bench = try OperationBench { _ in .text("Hello") }
-        let operations = (0..<20).map { _ in
-            NetworkDataOperation(url: bench.server.url("/"), urlSession: bench.session) { data, _ in
-                let inner = bench.text()
-                _ = try inner.startAndWait()
-                return data.count
-            }
-        }
-        for operation in operations { operation.start() }
-        for operation in operations { #expect(try await operation.value == 5) }
-    }
-
     @Test func `an unacceptable status fails with the status, the start of the body and the API error`() async throws {
         struct Problem: Error, Codable, Equatable { let reason: String }
         let bench = try OperationBench { _ in .json(#"{"reason":"sold out"}"#, status: 409) }

@@ -23,22 +23,6 @@ extension OperationCancellationTests {
         }
     }
 
-    @Test func `canceled right after its task was resumed, an operation ends as canceled`() async throws {
-        for _ in 0..<50 {
-            let bench = try OperationBench { _ in .silence }
-            let log = HandlerLog()
-            do {
-                let operation = bench.text()
-                log.watch(operation)
-                operation.start()
-                #expect(operation.networkTask != nil)
-                operation.cancel()
-                await operation.ended()
-            }
-            try await check(bench, log, requests: 0...1, "resumed")
-        }
-    }
-
     @Test func `canceled just after its file was moved, an operation leaves a complete file or none`() async throws {
         for step in [Stepper.Step.head, .evaluate] {
             let bench = try OperationBench { _ in .repeating([1, 2, 3], count: 300_000) }

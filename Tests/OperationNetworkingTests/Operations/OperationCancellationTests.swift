@@ -119,37 +119,6 @@ struct OperationCancellationTests {
         #expect(try await next.value == 1)
     }
 
-    @Test func `canceled between two attempts, an operation begins no further attempt`() async throws {
-        let bench = try OperationBench { _ in .status(503) }
-        let clock = ManualClock()
-        do {
-            let operation = bench.text()
-            operation.clock = clock
-            log.watch(operation)
-            let policy = Telling(Again(most: 5, pause: .seconds(60)))
-            operation.networkAttempts.changePolicies { $0[.manual] = policy }
-            operation.start()
-            await policy.wasAsked.passage()
-            operation.cancel()
-            await operation.ended()
-        }
-        clock.advance(by: .seconds(100))
-        try await check(bench, log, requests: 1...1, "waiting")
-    }
-
-    @Test func `canceling the task cancels the operation, and closing the session fails it`() async throws {
-        let bench = try OperationBench { _ in .silence }
-        let first = bench.text()
-        await bench.server.isReached(by: first)
-        first.networkTask?.cancel()
-        #expect(await first.finalOutcome.cancellationCause?.code == .networkTaskCancelled)
-        let second = bench.text()
-        second.start()
-        _ = await bench.server.heads(atLeast: 2)
-        bench.closeSession()
-        #expect(await second.finalOutcome.error?.code == .sessionClosed)
-    }
-
     @Test func `canceling the task before it is resumed also ends the operation`() async throws {
         let bench = try OperationBench()
         let operation = Hooked(
@@ -184,18 +153,6 @@ struct OperationCancellationTests {
         let outcome = await operation.finalOutcome
         #expect(outcome.result == (succeeds ? "early" : nil))
         #expect(outcome.cancellationCause?.code == (succeeds ? nil : .networkTaskCancelled))
-    }
-
-    @Test func `a timeout cancels the transfer`() async throws {
-        let bench = try OperationBench { _ in .silence }
-        let clock = ManualClock()
-        let operation = bench.text()
-        operation.clock = clock
-        operation.timeout = .seconds(5)
-        await bench.server.isReached(by: operation)
-        clock.advance(by: .seconds(5))
-        #expect(await operation.finalOutcome.cancellationCause?.code == .timedOut)
-        await bench.server.counts { $0.openConnections == 0 }
     }
 
     @Test func `finishing an operation explicitly cancels its transfer and ignores later events`() async throws {
@@ -239,20 +196,5 @@ struct OperationCancellationTests {
         // A cancellation suppresses the handler of a success that was not called yet, and no other handler.
         #expect(Set(told.events).count == told.count && ends.isSuperset(of: told.events))
         #expect(ends.subtracting(told.events).allSatisfy { $0.hasSuffix("success") })
-    }
-}
-
-/// Opens a gate when it was asked for a decision.
-private final class Telling: AttemptPolicy, @unchecked Sendable {
-    // Sendable: all mutable state is behind a lock.
-
-    let policy: Again
-    let wasAsked = Gate()
-
-    init(_ policy: Again) { self.policy = policy }
-
-    override func decide(_ report: AttemptReport, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
-        policy.decide(report, for: owner, answer)
-        wasAsked.open()
     }
 }

@@ -130,19 +130,6 @@ struct OperationControlTests {
         try await bench.checkNothingIsLeft()
     }
 
-    @Test func `toggle starts, suspends and resumes an operation, and returns its state`() async throws {
-        let gate = Gate()
-        bench.server.route("GET", "/") { _ in .text("Hello").after(gate) }
-        let operation = bench.text()
-        #expect(operation.toggle() == .executing)
-        _ = await bench.server.heads(atLeast: 1)
-        #expect(operation.toggle() == .suspended)
-        #expect(operation.toggle() == .executing)
-        gate.open()
-        #expect(try await operation.value == "Hello")
-        #expect(operation.toggle() == .finished)
-    }
-
     @Test func `suspended and resumed at random, an operation receives each byte once`() async throws {
         let bench = try OperationBench { LoopbackResource(.pattern(count: 8 << 20)).answer(to: $0) }
         for seed in 0..<UInt64(Rounds.count(ci: 5, soak: 100)) {

@@ -228,14 +228,4 @@ struct TemporaryDownloadTests {
         let error = await failure(of: operation)
         #expect(error?.code == .evaluationFailed && error?.message.contains("super.makeCollector") == true)
     }
-
-    @Test func `the temporary file is kept only if its URL is the result`() async throws {
-        bench.server.route("GET", "/file") { _ in .text("Hello") }
-        let kept = DownloadTo(folder.url, bench, "/file") { file, _ in file }
-        let url = try await kept.run()
-        #expect(try String(contentsOf: url, encoding: .utf8) == "Hello")
-        #expect(folder.content == [url.lastPathComponent])
-        #expect(kept.taskResult == url)
-        try FileManager.default.removeItem(at: url)
-    }
 }

@@ -90,18 +90,6 @@ struct URLSessionOperationTests {
         }
     #endif
 
-    @Test func `a file is downloaded to its destination`() async throws {
-        let bench = try OperationBench { _ in .repeating(TestPattern.block, count: 1 << 20) }
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("urlsession-\(UUID())")
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let operation = NetworkDownloadOperation<URL>(url: bench.server.url("/"), urlSession: session) { file, _ in file
-        }
-        operation.destination = .file(folder.appendingPathComponent("file"))
-        let bytes = try Data(contentsOf: try await operation.run())
-        #expect(bytes.count == 1 << 20)
-        #expect(bytes.withUnsafeBytes { TestPattern.matches($0, from: 0) })
-    }
-
     @Test func `an operation that is suspended and resumed receives every byte once`() async throws {
         let bench = try OperationBench { _ in .repeating(TestPattern.block, count: 1 << 20) }
         let operation = NetworkDataOperation(url: bench.server.url("/"), urlSession: session) { data, _ in

@@ -129,6 +129,7 @@ struct RetryRequestTests {
         #expect(error?.code == .bodyNotRepeatable && error?.status == 503 && error?.isUnsent == false)
         #expect(error?.bodyPrefix == Data("Sorry, not now".utf8))
         #expect((error?.cause as? NetworkError)?.code == .unacceptableStatus)
+        #expect(bench.server.counts.heads == 2)
     }
 
     @Test func `a one-shot body that was not read yet can be sent in a later attempt`() async throws {

@@ -128,17 +128,6 @@ struct RetryTests {
         #expect(error?.attempts.count == 3)
     }
 
-    @Test func `a one-shot body ends the retries with an error that contains the failure`() async throws {
-        let bench = try OperationBench()
-        bench.server.route("PUT", "/") { _ in .status(503) }
-        let body = RequestBody.stream(InputStream(data: Data("once".utf8)))
-        let error = await failure(of: operation(bench, standard(), method: "PUT", body: body))
-        #expect(error?.code == .bodyNotRepeatable)
-        #expect(error?.status == 503)
-        #expect((error?.cause as? NetworkError)?.code == .unacceptableStatus)
-        #expect(bench.server.counts.heads == 1)
-    }
-
     @Test(
         "A valid Retry-After header sets the pause, and an invalid header is ignored",
         arguments: [
