@@ -178,6 +178,7 @@ struct FileFaultTests {
                 let error = move.failure()
                 if let error { check(error, plan, in: folder) }
                 #expect(folder.names() == ["moved"] || (error != nil && folder.names() == ["tree"]))
+                if isFolder { #expect(isWhole(folder.names().first ?? "", in: folder)) }
             }
         }
     }

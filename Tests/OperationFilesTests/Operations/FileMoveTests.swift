@@ -55,17 +55,6 @@ struct FileMoveTests {
         #expect(try areSame(Data(contentsOf: folder["moved"]), Data.patterned(600_000)))
     }
 
-    @Test(arguments: ways) func `a directory is moved with its contents`(way: String) throws {
-        try folder.makeFolder("tree/sub/empty")
-        try folder.write("text", to: "tree/sub/file")
-        try folder.link("tree/link", to: "sub/file")
-        _ = try move("tree", "moved", way).success()
-        #expect(folder.names() == ["moved"])
-        #expect(folder.names(in: "moved/sub") == ["empty", "file"])
-        #expect(folder.text("moved/link") == "text")
-        #expect(folder.isLink("moved/link"))
-    }
-
     @Test(arguments: ways) func `a move of a symbolic link moves the link itself`(way: String) throws {
         try folder.write("text", to: "file")
         try folder.link("link", to: "file")
