@@ -63,15 +63,6 @@ final class BackgroundLedgerTests {
         #expect(ending.failure?.code == .diskFull && ending.body == nil && ending.file == nil)
     }
 
-    @Test func `orphans that end before a rule is set are delivered once, in order, when it is`() {
-        for number in 1...3 {
-            guard case .hold(hasRemoved: false) = ledger.end(number, .init(), "answer \(number)")
-            else { return unmet("There is no rule yet.") }
-        }
-        let kept = [nil, "rule", "rule"].map { ledger.setRule($0).orphans.map(\.0) }
-        #expect(kept == [[], ["answer 1", "answer 2", "answer 3"], []])
-    }
-
     @Test func `if too many orphans are held, the oldest are removed and their number is reported`() {
         var notices = 0
         weak var first: SpooledFile?

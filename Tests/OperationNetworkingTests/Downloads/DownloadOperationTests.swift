@@ -151,32 +151,6 @@ struct DownloadOperationTests {
         #expect(bench.holds("file") && bench.names() == ["file"])
     }
 
-    @Test func `a canceled operation leaves only its partial file`() async throws {
-        let gate = Gate()
-        defer { gate.open() }
-        bench.server.route("GET", "/file") { _ in
-            LoopbackAnswer(
-                .head(200, ["Content-Length": "900000", "ETag": "\"one\""]), .send(TestPattern.bytes(count: 300_000)),
-                .stall(until: gate))
-        }
-        let operation = operation(.file(bench.url("file")))
-        operation.callbackQueue = DispatchQueue(label: "callbacks")
-        let half = Gate()
-        // Progress is reported every 16 KiB, so the last bytes before the stall may not be reported.
-        operation.downloadProgressHandler = { if $0.completedBytes >= 280_000 { half.open() } }
-        let started = Task { try await operation.run() }
-        await half.passage()
-        operation.cancel()
-        await #expect(throws: (any Error).self) { try await started.value }
-        bench.serve(resource)
-        // The next download waits only one second for the files that the first one still uses.
-        await bench.server.counts { $0.openConnections == 0 }
-        let next = self.operation(.file(bench.url("file")))
-        _ = try await next.run()
-        #expect((280_000...300_000).contains(next.downloadedFile?.resumedBytes ?? 0))
-        #expect(bench.names() == ["file"])
-    }
-
     /// Returns an operation that rejects its first file, after the test changed it, and then makes another attempt.
     private func refusing(
         _ rule: ExistingItemRule, _ change: @escaping @Sendable (URL) throws -> Void

@@ -24,13 +24,6 @@ struct ObservedCancellationTests {
         return operation
     }
 
-    @Test func `all steps of a long request are reported`() async throws {
-        let tokens = try TokenBench(), log = EventLog()
-        #expect(try await operation(tokens, log).run() == "Hello")
-        await log.checkEnd()
-        for kind in Self.kinds { #expect(log.kinds.contains(kind), "\(kind)") }
-    }
-
     @Test func `an observer may cancel the operation at each step, and everything ends once`() async throws {
         for kind in Self.kinds {
             let tokens = try TokenBench()
