@@ -10,7 +10,7 @@
 
     @Suite(.timeLimit(.minutes(3)))
     struct ExchangeCacheTests {
-        private let server: LoopbackServer
+        let server: LoopbackServer
         private let folder = CacheFolderFixture()
         private let time = MovableTime(Date(timeIntervalSince1970: 1_700_000_000))
         private let transport = CurlSession.direct()
@@ -19,7 +19,7 @@
             server = try LoopbackServer()
         }
 
-        private func session(
+        func session(
             _ limits: CacheLimits = CacheLimits(), _ change: (inout ExchangeConfiguration) -> Void = { _ in }
         ) -> ExchangeSession {
             let time = time
@@ -31,9 +31,11 @@
         }
 
         /// A session whose cache has the fresh response `body` for `/a`.
-        private func sessionWithBody() async throws -> ExchangeSession {
+        func sessionWithBody(_ change: (inout ExchangeConfiguration) -> Void = { _ in }) async throws
+            -> ExchangeSession
+        {
             server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
-            let session = session()
+            let session = session(CacheLimits(), change)
             _ = try await session.run(server.url("/a"))
             return session
         }

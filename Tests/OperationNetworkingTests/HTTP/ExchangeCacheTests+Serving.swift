@@ -7,33 +7,8 @@
     import OperationTestKit
     import Testing
 
-    @Suite(.timeLimit(.minutes(3)))
-    struct ExchangeCacheServingTests {
-        private let server: LoopbackServer
-        private let folder = CacheFolderFixture()
-        private let transport = CurlSession.direct()
-
-        init() throws {
-            server = try LoopbackServer()
-        }
-
-        private func session(_ change: (inout ExchangeConfiguration) -> Void = { _ in }) -> ExchangeSession {
-            var configuration = ExchangeConfiguration()
-            configuration.cache = HTTPCache(folder: folder.url)
-            change(&configuration)
-            return ExchangeSession(over: transport, configuration: configuration)
-        }
-
-        /// A session whose cache has the fresh response `body` for `/a`.
-        private func sessionWithBody(_ change: (inout ExchangeConfiguration) -> Void = { _ in }) async throws
-            -> ExchangeSession
-        {
-            server.route("/a") { _ in .text("body").with("Cache-Control", "max-age=60") }
-            let session = session(change)
-            _ = try await session.run(server.url("/a"))
-            return session
-        }
-
+    // Tests for bodies and headers that are served from the cache.
+    extension ExchangeCacheTests {
         /// The number of bodies that are open for reading, after all earlier work of the cache.
         private func readers(_ session: ExchangeSession) async -> Int {
             await withCheckedContinuation { continuation in
