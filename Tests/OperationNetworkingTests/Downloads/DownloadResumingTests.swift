@@ -42,24 +42,6 @@ struct DownloadResumingTests {
         }
     }
 
-    @Test(arguments: ["W/\"one\"", nil])
-    func `without a strong validator, nothing is kept and the download starts again`(etag: String?) async throws {
-        let resource = DownloadBench.resource(etag: etag)
-        let file = try await bench.resumed(first: resource, then: { resource.answer(to: $0) }).file
-        #expect(file?.resumedBytes == 0)
-        #expect(bench.server.requests.last?["Range"] == nil)
-        #expect(bench.bytes("file")?.count == DownloadBench.size)
-    }
-
-    @Test func `a file that changed on the server is downloaded again and never mixed`() async throws {
-        let new = DownloadBench.resource(700_000, from: 5, etag: "\"two\"")
-        let file = try await bench.resumed(first: DownloadBench.resource(), then: { new.answer(to: $0) }).file
-        #expect(file?.resumedBytes == 0)
-        #expect(bench.bytes("file").map { TestPattern.matches($0, from: 5) && $0.count == 700_000 } == true)
-        #expect(bench.server.requests.count == 2)
-        #expect(bench.names() == ["file"])
-    }
-
     @Test func `a server that does not support ranges sends the complete file`() async throws {
         let whole = with(DownloadBench.resource()) { $0.acceptsRanges = false }
         let served = whole

@@ -103,7 +103,10 @@ struct DownloadVersionTests {
             #expect(isWhole, "\(scene)")
             let isResumed = scene.first.isStrong && scene.second == .same && !scene.isChanged
             #expect((file?.resumedBytes ?? 0 > 0) == isResumed, "\(scene)")
+            let requests = bench.server.requests.filter { $0.path == scene.path }
+            #expect((requests.dropFirst().first?["Range"] != nil) == scene.first.isStrong, "\(scene)")
+            if scene.honorsIfRange && scene.isChanged { #expect(requests.count == 2, "\(scene)") }
         }
-        #expect(Case.all.count == 60 && bench.server.violations == [])
+        #expect(Case.all.count == 60 && bench.names().count == 60 && bench.server.violations == [])
     }
 }
