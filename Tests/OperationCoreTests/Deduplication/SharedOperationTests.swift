@@ -11,19 +11,6 @@ struct SharedOperationTests {
     private let runs = Runs()
     private let flights = SharedOperations<String, Int, Flaw>()
 
-    @Test func `operations with equal keys share one run and its result`() {
-        let participants = (0..<3).map { _ in flights.operation(for: "a") { runs.make() } }
-        let other = flights.operation(for: "b") { runs.make() }
-        #expect(runs.all.isEmpty)
-        for participant in participants + [other] { participant.start() }
-        #expect(runs.all.count == 2)
-        runs.all[0].finish(withResult: 7)
-        #expect(participants.allSatisfy { $0.outcome == .success(7) && $0.isFinished })
-        #expect(other.state == .executing)
-        runs.all[1].finish(withError: .first)
-        #expect(other.outcome == .failure(.first))
-    }
-
     @Test func `each asker has its own handlers and callback queue, and can be awaited`() async throws {
         let first = flights.operation(for: "a") { runs.make() }, second = flights.operation(for: "a") { runs.make() }
         let queues = [MarkedQueue(), MarkedQueue()]

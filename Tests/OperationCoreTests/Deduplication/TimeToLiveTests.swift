@@ -37,17 +37,6 @@ struct TimeToLiveTests {
         #expect(late.outcome == .success(2) && first.outcome == .success(1))
     }
 
-    @Test func `errors and cancellations are not kept`() {
-        let failed = ask()
-        runs.all[0].finish(withError: .first)
-        let cancelled = ask()
-        #expect(failed.outcome == .failure(.first) && cancelled.state == .executing)
-        runs.all[1].cancel()
-        let third = ask()
-        #expect(runs.all.count == 3 && clock.pendingCount == 0)
-        third.cancel()
-    }
-
     @Test func `forget and forgetAll release kept results early`() {
         let first = ask(), other = ask("b")
         for run in runs.all { run.finish(withResult: 1) }
