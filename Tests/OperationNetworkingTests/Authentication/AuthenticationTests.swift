@@ -244,7 +244,9 @@ struct AuthenticationTests {
             refresh: refreshes.opening("new"))
         let operation = bench.operation(authenticator)
         operation.start()
-        await until { authenticator.postponedCount == 1 }
+        // A refresh that has not begun would be dropped.
+        _ = await bench.asked.events(atLeast: 1)
+        #expect(authenticator.postponedCount == 1)
         authenticator.signOut()
         #expect(await results([operation])[0]?.error?.code == .signedOut)
         refreshes.open()
