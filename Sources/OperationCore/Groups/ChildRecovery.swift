@@ -123,7 +123,8 @@ extension GroupScope {
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1, recoveringAtMost limit: Int = 1,
         by hook: @escaping @Sendable (FailedChild<ResultType>) async throws -> ChildRecovery<ResultType>
     ) async throws(OperationFailure<ErrorType>) -> ResultType {
-        try await outcome(of: child, terms: ChildTerms(weight: weight, hook: RecoveryHook(limit: limit, hook))).get()
+        let terms = ChildTerms(isShielded: isShielded, weight: weight, hook: RecoveryHook(limit: limit, hook))
+        return try await child.outcome(after: engine.run(child, terms)).get()
     }
 
     /// Runs a child while the calling thread waits, and returns the child's result or the result of a recovery.
@@ -146,7 +147,8 @@ extension GroupScope {
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1, recoveringAtMost limit: Int = 1,
         by hook: @escaping @Sendable (FailedChild<ResultType>) async throws -> ChildRecovery<ResultType>
     ) throws(OperationFailure<ErrorType>) -> ResultType {
-        try outcomeOnThread(of: child, terms: ChildTerms(weight: weight, hook: RecoveryHook(limit: limit, hook))).get()
+        let terms = ChildTerms(isShielded: isShielded, weight: weight, hook: RecoveryHook(limit: limit, hook))
+        return try child.outcome(after: engine.perform(child, terms)).get()
     }
 }
 

@@ -12,12 +12,6 @@ struct ChildTerms: Sendable {
     var tag: Int32 = -1
     /// The recovery hook of the child, if it has its own.
     var hook: RecoveryHook?
-
-    func with(isShielded: Bool) -> ChildTerms {
-        var terms = self
-        terms.isShielded = isShielded
-        return terms
-    }
 }
 
 // The consequences of an event.

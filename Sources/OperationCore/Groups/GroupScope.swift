@@ -45,7 +45,8 @@ public struct GroupScope: Sendable {
     public func run<ResultType, ErrorType>(
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1
     ) async throws(OperationFailure<ErrorType>) -> ResultType {
-        try await outcome(of: child, terms: ChildTerms(weight: weight)).get()
+        let terms = ChildTerms(isShielded: isShielded, weight: weight)
+        return try await child.outcome(after: engine.run(child, terms)).get()
     }
 
     /// Runs a child and returns its result, or throws an error that a closure creates from the child's failure.
@@ -88,7 +89,8 @@ public struct GroupScope: Sendable {
     public func perform<ResultType, ErrorType>(
         _ child: TypedOperation<ResultType, ErrorType>, weight: Double = 1
     ) throws(OperationFailure<ErrorType>) -> ResultType {
-        try outcomeOnThread(of: child, terms: ChildTerms(weight: weight)).get()
+        let terms = ChildTerms(isShielded: isShielded, weight: weight)
+        return try child.outcome(after: engine.perform(child, terms)).get()
     }
 
     /// Runs a child, blocks the calling thread until the child ends, and returns the child's result or throws an error
@@ -187,19 +189,5 @@ extension GroupScope {
         notes.shields.append(ObjectIdentifier(engine))
         defer { notes.shields.removeLast() }
         return try part(GroupScope(engine: engine, isShielded: true))
-    }
-}
-
-extension GroupScope {
-    func outcome<ResultType, ErrorType>(
-        of child: TypedOperation<ResultType, ErrorType>, terms: ChildTerms
-    ) async -> OperationOutcome<ResultType, ErrorType> {
-        child.outcome(after: await engine.run(child, terms.with(isShielded: isShielded)))
-    }
-
-    func outcomeOnThread<ResultType, ErrorType>(
-        of child: TypedOperation<ResultType, ErrorType>, terms: ChildTerms
-    ) -> OperationOutcome<ResultType, ErrorType> {
-        child.outcome(after: engine.perform(child, terms.with(isShielded: isShielded)))
     }
 }
