@@ -101,32 +101,28 @@ extension GroupEngine {
         guard let source else { return }
         // The closure that makes the child is user code, and may wait.
         ThreadNotes.current.worker?.reportChanges()
-        switch ThreadNotes.withoutBeginning({ source.next() }) {
-        case .child(let child, let tag):
+        if let (child, tag) = ThreadNotes.withoutBeginning({ source.next() }) {
             if let refusal = adopt(child, ChildTerms(tag: tag)) {
                 fail(child, refusal, tag)
             } else {
                 cancelIfEndless(child)
             }
-            state.withLock { $0.machine.endPull(.child) }
-        case .notNow: state.withLock { $0.machine.endPull(.notNow) }
-        case .noMore:
-            let isMeasuring = state.withLock { state in
-                state.machine.endPull(.noMore)
-                state.meter.isOpen = false
-                return state.meter.isOn
-            }
-            if isMeasuring { reportProgress() }
+            return state.withLock { $0.machine.endPull(.child) }
         }
+        guard source.isOver else { return state.withLock { $0.machine.endPull(.notNow) } }
+        let isMeasuring = state.withLock { state in
+            state.machine.endPull(.noMore)
+            state.meter.isOpen = false
+            return state.meter.isOn
+        }
+        if isMeasuring { reportProgress() }
     }
 
-    /// Receives news from the reader of the elements.
-    func sourceDidUpdate(_ update: SourceUpdate) {
+    /// Receives an error from the reader of the elements, or `nil` if it has read a further element or all elements.
+    func sourceDidUpdate(_ error: (any Error)?) {
         apply { state in
-            switch update {
-            case .more: state.machine.sourceDidChange()
-            case .failed(let error): if state.machine.sourceFailed() { state.sourceError = error }
-            }
+            guard let error else { return state.machine.sourceDidChange() }
+            if state.machine.sourceFailed() { state.sourceError = error }
         }
     }
 

@@ -289,7 +289,7 @@ extension GroupEngine {
         if hasStarted { cancelEndlessChildren(of: operation) }
         // A failure of the sequence counts only in a group that has started, so the reader begins here. This thread
         // still has the context of the operation.
-        if hasStarted { reader?.begin(for: operation) { [weak self] update in self?.sourceDidUpdate(update) } }
+        if hasStarted { reader?.begin(for: operation) { [weak self] error in self?.sourceDidUpdate(error) } }
         return hasStarted
     }
 

@@ -33,7 +33,8 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         _ make: @escaping @Sendable (Elements.Element) -> TypedOperation<Value, Failure>
     ) -> GroupOperation<[Value], GroupFailure> {
         let expected = Double(elements.underestimatedCount)
-        let group = map(GroupMap(SequenceFeed(elements), make), nil, width, queue)
+        var iterator = elements.makeIterator()
+        let group = map(GroupMap({ iterator.next() }, isOver: { true }, make), nil, width, queue)
         group.expect(totalWeight: expected)
         return group
     }
@@ -108,11 +109,11 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
         _ make: @escaping @Sendable (Elements.Element) -> TypedOperation<Value, Failure>
     ) -> GroupOperation<[Value], GroupFailure> where Elements.Element: Sendable {
         let reader = ElementReader(elements, limit: width)
-        return map(GroupMap(reader, make), reader, width, queue)
+        return map(GroupMap({ reader.next() }, isOver: { reader.isOver }, make), reader, width, queue)
     }
 
-    private static func map<Feed, Value, Failure>(
-        _ source: GroupMap<Feed, Value, Failure>, _ reader: (any SourceReader)?, _ width: Int, _ queue: QueueManager?
+    private static func map<Element, Value, Failure>(
+        _ source: GroupMap<Element, Value, Failure>, _ reader: (any SourceReader)?, _ width: Int, _ queue: QueueManager?
     ) -> GroupOperation<[Value], GroupFailure> {
         let machine = GroupMachine(policy: .failFast, width: width, hasSource: true)
         let engine = GroupEngine(machine, queue: queue, source: source, reader: reader)
@@ -121,38 +122,45 @@ extension GroupOperation where ResultType == Never, ErrorType == Never {
 }
 
 /// Makes the children of a map, and keeps their results.
-final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupSource {
-    typealias Make = @Sendable (Feed.Element) -> TypedOperation<Value, Failure>
+final class GroupMap<Element, Value: Sendable, Failure: Error>: GroupSource {
+    typealias Make = @Sendable (Element) -> TypedOperation<Value, Failure>
 
     /// The element of a child that has not ended, or the result of a child that has ended.
     private enum Entry {
-        case element(Feed.Element)
+        case element(Element)
         case ended(Value?)
     }
 
-    // Sendable: only `next` and `release` use this property, and the group never calls them at the same time.
-    private nonisolated(unsafe) var rest: (feed: Feed, make: Make)?
+    // Sendable: only `next`, `isOver` and `release` use this property, and the group never calls them at the same time.
+    private nonisolated(unsafe) var rest: (next: () -> Element?, isOver: () -> Bool, make: Make)?
     private let lock = Locked(())
     // Sendable: the entries are used only under the lock. The lock does not contain them, because it would then be
     // generic, and each use would look up the descriptions of its types.
     private nonisolated(unsafe) var entries: [Entry] = []
 
-    init(_ feed: Feed, _ make: @escaping Make) { rest = (feed, make) }
+    /// Creates a map of the elements that `next` returns one after another.
+    ///
+    /// The closures may be user code, so they are called without holding a lock, and never by two threads at the same
+    /// time. If `next` returns `nil`, `isOver` returns whether there will be no further element.
+    init(_ next: @escaping () -> Element?, isOver: @escaping () -> Bool, _ make: @escaping Make) {
+        rest = (next, isOver, make)
+    }
 
-    func next() -> GroupPull {
-        guard let make = rest?.make else { return .noMore }
+    var isOver: Bool { rest == nil }
+
+    func next() -> (child: ManagedOperation, tag: Int32)? {
+        guard let make = rest?.make else { return nil }
         // The iterator may be user code, so the lock is not held.
-        guard let element = rest?.feed.next() else {
-            if rest?.feed.isOver == false { return .notNow }
+        guard let element = rest?.next() else {
             // The iterator may hold all elements.
-            release()
-            return .noMore
+            if rest?.isOver() == true { release() }
+            return nil
         }
         let tag = lock.withLock { _ in
             entries.append(.element(element))
             return Int32(truncatingIfNeeded: entries.count - 1)
         }
-        return .child(make(element), tag: tag)
+        return (make(element), tag)
     }
 
     func take(_ child: ManagedOperation, tag: Int32) {
@@ -165,7 +173,7 @@ final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupS
     func describe(tag: Int32) -> String? {
         // The description of the element may be user code, so it is requested without holding the lock.
         guard case .element(let element) = lock.withLock({ _ in entries[Int(tag)] }) else { return "element \(tag)" }
-        return "element \(tag)" + (ElementName(element).text.map { " (\($0))" } ?? "")
+        return "element \(tag)" + (elementName(element).map { " (\($0))" } ?? "")
     }
 
     func release() { extendLifetime(exchange(&rest, with: nil)) }
@@ -181,21 +189,15 @@ final class GroupMap<Feed: ElementFeed, Value: Sendable, Failure: Error>: GroupS
 protocol SourceReader: Sendable {
     /// Creates the task when the group begins, with the context of the caller.
     ///
-    /// If the task waits for an operation, the group waits for that operation, too.
-    func begin(for group: ManagedOperation, _ update: @escaping @Sendable (SourceUpdate) -> Void)
+    /// If the task waits for an operation, the group waits for that operation, too. The reader calls `update` with the
+    /// error of the sequence, and with `nil` if a further element was read or there will be none.
+    func begin(for group: ManagedOperation, _ update: @escaping @Sendable ((any Error)?) -> Void)
 
     /// Stops requesting elements from the sequence, or starts again.
     func setSuspended(_ isSuspended: Bool)
 
     /// Cancels the task without waiting for it, because the group needs no further element.
     func stop()
-}
-
-/// The news that a reader of elements sends to its group.
-enum SourceUpdate {
-    /// A further element was read, or there will be none.
-    case more
-    case failed(any Error)
 }
 
 /// Reads an asynchronous sequence in one task, a limited number of elements ahead.
@@ -231,7 +233,7 @@ final class ElementReader<Elements: AsyncSequence & Sendable>: SourceReader wher
         self.limit = min(max(limit, 1), 64)
     }
 
-    func begin(for group: ManagedOperation, _ update: @escaping @Sendable (SourceUpdate) -> Void) {
+    func begin(for group: ManagedOperation, _ update: @escaping @Sendable ((any Error)?) -> Void) {
         guard let elements = state.withLock({ exchange(&$0.elements, with: nil) }) else { return }
         let task = Task { [weak group] in
             recordBody(of: group)
@@ -260,21 +262,21 @@ final class ElementReader<Elements: AsyncSequence & Sendable>: SourceReader wher
         BodyTasks.end(body.number, of: body.group)
     }
 
-    private func read(_ elements: Elements, _ update: @Sendable (SourceUpdate) -> Void) async {
+    private func read(_ elements: Elements, _ update: @Sendable ((any Error)?) -> Void) async {
         var iterator = elements.makeAsyncIterator()
         do {
             while await hasRoom(), let element = try await iterator.next(isolation: nil) {
                 state.withLock { state in
                     if !state.isStopped { state.read.append(element) }
                 }
-                update(.more)
+                update(nil)
             }
         } catch {
-            update(.failed(error))
+            update(error)
         }
         forgetBody()
         state.withLock { $0.hasEnded = true }
-        update(.more)
+        update(nil)
     }
 
     /// Waits until one more element may be read, and returns `false` if none is needed.
@@ -313,10 +315,9 @@ final class ElementReader<Elements: AsyncSequence & Sendable>: SourceReader wher
         wait?.end()
         extendLifetime((elements, read))
     }
-}
 
-// The elements as the source of the group receives them.
-extension ElementReader: ElementFeed {
+    // The elements as the source of the group receives them.
+
     var isOver: Bool { state.withLock { $0.hasEnded && $0.read.isEmpty } }
 
     func next() -> Elements.Element? {
@@ -326,65 +327,61 @@ extension ElementReader: ElementFeed {
     }
 }
 
-/// The text with which an error or a log may show an element of a map.
+/// Keys and tokens are longer than words, and have no gaps.
+private let longestWord = 24
+private let longestText = 80
+
+/// Returns the text with which an error or a log may show an element of a map.
 ///
 /// An element may contain a password. So the text only shows numbers, short plain texts, cases of enumerations, and
 /// addresses without their query. The text never shows an element in which a value follows a name. For other elements,
 /// the text shows the name of the type. A short password that is the whole text looks like any other word, and is
 /// shown.
-struct ElementName {
-    private static let longestText = 80
-    /// Keys and tokens are longer than words, and have no gaps.
-    private static let longestWord = 24
+private func elementName(_ element: Any) -> String? {
+    switch element {
+    case let url as URL: return name(of: url)
+    case let string as any StringProtocol: return name(of: String(string))
+    case let value as any Numeric: return String(describing: value)
+    case let value as Bool: return String(value)
+    case let value as UUID: return value.uuidString
+    default:
+        let mirror = Mirror(reflecting: element)
+        let isPlainCase = mirror.displayStyle == .enum && mirror.children.isEmpty
+        return isPlainCase ? name(of: String(describing: element)) : String(describing: type(of: element))
+    }
+}
 
-    let text: String?
+/// Returns the address without user, password, query and fragment.
+private func name(of url: URL) -> String? {
+    guard url.isFileURL || url.host != nil, var parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
+    else {
+        return nil
+    }
+    (parts.user, parts.password, parts.query, parts.fragment) = (nil, nil, nil, nil)
+    guard let text = parts.string, isPlain(text, signs: "-_./:%+,") else { return url.host.map { "…://\($0)/…" } }
+    return String(text.prefix(longestText))
+}
 
-    init(_ element: Any) {
-        switch element {
-        case let url as URL: text = Self.name(of: url)
-        case let string as any StringProtocol: text = Self.name(of: String(string))
-        case let value as any Numeric: text = String(describing: value)
-        case let value as Bool: text = String(value)
-        case let value as UUID: text = value.uuidString
-        default:
-            let mirror = Mirror(reflecting: element)
-            let isPlainCase = mirror.displayStyle == .enum && mirror.children.isEmpty
-            text = isPlainCase ? Self.name(of: String(describing: element)) : String(describing: type(of: element))
+private func name(of text: String) -> String? {
+    if text.contains("://") { return URL(string: text).flatMap(name(of:)) }
+    return isPlain(text, signs: " -_./,+()#") ? String(text.prefix(longestText)) : nil
+}
+
+/// Returns whether a string consists only of words and of signs that separate the parts of a name.
+private func isPlain(_ text: String, signs: String) -> Bool {
+    let lowercased = text.lowercased()
+    guard !lowercased.contains("bearer "), !lowercased.contains("basic ") else { return false }
+    var length = 0
+    for character in text {
+        if character.isLetter || character.isNumber {
+            length += 1
+            guard length <= longestWord else { return false }
+        } else {
+            guard signs.contains(character) else { return false }
+            length = 0
         }
     }
-
-    /// Returns the address without user, password, query and fragment.
-    private static func name(of url: URL) -> String? {
-        guard url.isFileURL || url.host != nil, var parts = URLComponents(url: url, resolvingAgainstBaseURL: true)
-        else {
-            return nil
-        }
-        (parts.user, parts.password, parts.query, parts.fragment) = (nil, nil, nil, nil)
-        guard let text = parts.string, isPlain(text, signs: "-_./:%+,") else { return url.host.map { "…://\($0)/…" } }
-        return String(text.prefix(longestText))
-    }
-
-    private static func name(of text: String) -> String? {
-        if text.contains("://") { return URL(string: text).flatMap(name(of:)) }
-        return isPlain(text, signs: " -_./,+()#") ? String(text.prefix(longestText)) : nil
-    }
-
-    /// Returns whether a string consists only of words and of signs that separate the parts of a name.
-    private static func isPlain(_ text: String, signs: String) -> Bool {
-        let lowercased = text.lowercased()
-        guard !lowercased.contains("bearer "), !lowercased.contains("basic ") else { return false }
-        var length = 0
-        for character in text {
-            if character.isLetter || character.isNumber {
-                length += 1
-                guard length <= longestWord else { return false }
-            } else {
-                guard signs.contains(character) else { return false }
-                length = 0
-            }
-        }
-        return true
-    }
+    return true
 }
 
 /// A source that makes the children of a group when there is room for them.
@@ -392,7 +389,12 @@ struct ElementName {
 /// The methods are called without holding a lock. Each call of `next` and the call of `release` follow the end of the
 /// previous call of `next`.
 protocol GroupSource: Sendable {
-    func next() -> GroupPull
+    /// Makes the next child. Returns `nil` if there is none until a child has ended or the reader of the elements has
+    /// news, or if there will be no further child.
+    func next() -> (child: ManagedOperation, tag: Int32)?
+
+    /// Whether there will be no further child, after `next` has returned `nil`.
+    var isOver: Bool { get }
 
     /// Notes that a child from this source has ended.
     func take(_ child: ManagedOperation, tag: Int32)
@@ -402,36 +404,4 @@ protocol GroupSource: Sendable {
 
     /// Releases everything, because the group is over.
     func release()
-}
-
-/// The answer of a source.
-enum GroupPull {
-    case child(ManagedOperation, tag: Int32)
-    /// There is nothing until a child has ended or the reader of the elements has news.
-    case notNow
-    case noMore
-}
-
-/// The elements from which a source makes children, one after another.
-///
-/// The feed may be user code, so it is called without holding a lock, and never by two threads at the same time.
-protocol ElementFeed<Element>: SendableMetatype {
-    associatedtype Element
-
-    /// Returns the next element, or `nil` if there is no further element or the next element is not available yet.
-    mutating func next() -> Element?
-
-    /// Whether there will be no further element, after `next` has returned `nil`.
-    var isOver: Bool { get }
-}
-
-/// The elements of a sequence.
-struct SequenceFeed<Elements: Sequence & Sendable>: ElementFeed {
-    private var rest: Elements.Iterator
-
-    init(_ elements: Elements) { rest = elements.makeIterator() }
-
-    var isOver: Bool { true }
-
-    mutating func next() -> Elements.Element? { rest.next() }
 }
