@@ -6,46 +6,32 @@ package struct OperationStates: AsyncSequence, Sendable {
     let operation: ManagedOperation
 
     /// Creates an iterator that begins with the current state of the operation.
-    package func makeAsyncIterator() -> Iterator {
-        Iterator(subscription: StateSubscription(to: operation))
-    }
-
-    /// An iterator that returns the states of an operation one after another.
-    package struct Iterator: AsyncIteratorProtocol {
-        fileprivate let subscription: StateSubscription
-
-        /// Waits for the next state and returns it, or returns `nil` after the last state or if the task is canceled.
-        package mutating func next() async -> OperationState? {
-            await subscription.feed.next()
-        }
-    }
+    package func makeAsyncIterator() -> StateSubscription { StateSubscription(to: operation) }
 }
 
-/// Removes its feed from the operation when the iterator is released.
-private final class StateSubscription: Sendable {
-    let feed: StateFeed
-    private let place: StateFeedPlace
+/// An iterator that returns the states of an operation one after another.
+///
+/// When the iterator is released, it removes its feed from the operation.
+package final class StateSubscription: AsyncIteratorProtocol, Sendable {
+    private let feed: StateFeed
+    /// The number under which the operation itself stores the feed, or `nil` if no change will come.
+    private let own: UInt64?
+    /// The number under which the original of a mapped operation stores the feed, or `nil` if no change will come.
+    private let life: UInt64?
     // Sendable: written once, in init; loading a weak reference is atomic.
     private nonisolated(unsafe) weak var operation: ManagedOperation?
 
     init(to operation: ManagedOperation) {
         self.operation = operation
-        (feed, place) = operation.makeStateFeed()
+        (feed, own, life) = operation.makeStateFeed()
     }
 
     deinit {
-        operation?.remove(place)
+        operation?.removeStateFeed(own, life)
     }
-}
 
-/// The numbers under which a feed is stored.
-///
-/// A number is `nil` if no change will come.
-private struct StateFeedPlace {
-    /// The number in the operation itself.
-    var own: UInt64?
-    /// The number in the original of a mapped operation.
-    var life: UInt64?
+    /// Waits for the next state and returns it, or returns `nil` after the last state or if the task is canceled.
+    package func next() async -> OperationState? { await feed.next() }
 }
 
 extension RareOperationState {
@@ -60,33 +46,31 @@ extension RareOperationState {
 extension ManagedOperation {
     package final var states: OperationStates { OperationStates(operation: self) }
 
-    fileprivate func makeStateFeed() -> (StateFeed, StateFeedPlace) {
+    fileprivate func makeStateFeed() -> (StateFeed, own: UInt64?, life: UInt64?) {
         if let original { return makeStateFeed(of: original) }
         return core.withLock { core in
             let feed = StateFeed(first: core.machine.state)
-            return (feed, StateFeedPlace(own: core.machine.isOutcomeReported ? nil : core.need().add(feed)))
+            return (feed, core.machine.isOutcomeReported ? nil : core.need().add(feed), nil)
         }
     }
 
     /// A mapped operation passes through the states of its original, but its last state is its own.
-    private func makeStateFeed(of original: ManagedOperation) -> (StateFeed, StateFeedPlace) {
+    private func makeStateFeed(of original: ManagedOperation) -> (StateFeed, own: UInt64?, life: UInt64?) {
         original.storage.withLock { core in
             let present = core.machine.stateBeforeConversion
-            let (feed, ownPlace) = storage.withLock { own -> (StateFeed, StateFeedPlace) in
-                if own.machine.isOutcomeReported { return (StateFeed(first: own.machine.state), StateFeedPlace()) }
+            let (feed, own) = storage.withLock { own -> (StateFeed, UInt64?) in
+                if own.machine.isOutcomeReported { return (StateFeed(first: own.machine.state), nil) }
                 let feed = StateFeed(first: present, isOfMap: true)
-                return (feed, StateFeedPlace(own: own.need().add(feed)))
+                return (feed, own.need().add(feed))
             }
-            var place = ownPlace
-            if !core.machine.isFinished { place.life = core.need().add(feed) }
-            return (feed, place)
+            return (feed, own, core.machine.isFinished ? nil : core.need().add(feed))
         }
     }
 
-    fileprivate func remove(_ place: StateFeedPlace) {
-        let ofLife = place.life.flatMap { id in core.withLock { $0.extras?.feeds.remove(id) } }
-        let own = place.own.flatMap { id in storage.withLock { $0.extras?.feeds.remove(id) } }
-        extendLifetime((ofLife, own))
+    fileprivate func removeStateFeed(_ own: UInt64?, _ life: UInt64?) {
+        let ofLife = life.flatMap { id in core.withLock { $0.extras?.feeds.remove(id) } }
+        let ofOwn = own.flatMap { id in storage.withLock { $0.extras?.feeds.remove(id) } }
+        extendLifetime((ofLife, ofOwn))
     }
 }
 

@@ -266,7 +266,7 @@ struct MappedLifeTests {
     @Test func `a mapped operation has the states of its original except the last`() async throws {
         let original = HandDriven()
         let mapped: AsyncOperation<String, Never> = original.mapOutcome { .success($0.word) }
-        var states = mapped.states.makeAsyncIterator(), others = original.states.makeAsyncIterator()
+        let states = mapped.states.makeAsyncIterator(), others = original.states.makeAsyncIterator()
         mapped.start()
         #expect(mapped.suspend() && original.state == .suspended)
         original.resume()

@@ -11,7 +11,7 @@ struct StatesTests {
     private func states(
         of operation: ManagedOperation, during life: () -> Void
     ) async -> [OperationState] {
-        var iterator = operation.states.makeAsyncIterator()
+        let iterator = operation.states.makeAsyncIterator()
         life()
         var states: [OperationState] = []
         while let state = await iterator.next() { states.append(state) }
@@ -66,7 +66,7 @@ struct StatesTests {
 
     @Test func `several readers each see all states`() async {
         let operation = HandDriven()
-        var first = operation.states.makeAsyncIterator(), second = operation.states.makeAsyncIterator()
+        let first = operation.states.makeAsyncIterator(), second = operation.states.makeAsyncIterator()
         operation.startAndFinish(withResult: 1)
         for expected in [OperationState.notStarted, .executing, .finished] {
             #expect(await first.next() == expected)

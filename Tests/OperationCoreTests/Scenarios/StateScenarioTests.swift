@@ -16,7 +16,7 @@ struct StateScenarioTests {
     func presentFirst(position: Int) async {
         let operation = HeldWork()
         for step in 0..<position { take(step, operation) }
-        var states = operation.states.makeAsyncIterator()
+        let states = operation.states.makeAsyncIterator()
         for step in position..<4 { take(step, operation) }
         var seen: [OperationState] = []
         while let state = await states.next() { seen.append(state) }

@@ -50,7 +50,7 @@ struct QueueRestTests {
 
     @Test func `queue events report that an operation rests, why, and that it resumes`() async throws {
         let queue = workers.makeQueue(width: 1)
-        var updates = queue.events(keeping: 1_024).makeAsyncIterator()
+        let updates = queue.events(keeping: 1_024).makeAsyncIterator()
         let operations = try add("first", "second", to: queue)
         operations[0].rest(1, because: pause)
         workers.runAll()

@@ -114,7 +114,7 @@ struct CategorySlotTests {
 
     @Test func `an operation refused its category with a slot can be canceled without a started event`() async throws {
         let queue = QueueManager("refusing", width: 1)
-        var updates = queue.events(keeping: 1_024).makeAsyncIterator()
+        let updates = queue.events(keeping: 1_024).makeAsyncIterator()
         let filler = try await busy(queue)
         let waiting = driven("waiting"), stranger = driven("stranger")
         try queue.add(waiting)

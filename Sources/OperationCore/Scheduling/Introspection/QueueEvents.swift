@@ -7,19 +7,13 @@ package struct QueueEvents: AsyncSequence, Sendable {
     let capacity: Int
 
     /// Creates an iterator that begins with the current state of the queue.
-    package func makeAsyncIterator() -> Iterator { Iterator(subscription: QueueSubscription(engine, capacity)) }
-
-    /// An iterator that returns the updates of a queue one after another.
-    package struct Iterator: AsyncIteratorProtocol {
-        fileprivate let subscription: QueueSubscription
-
-        /// Waits for the next update and returns it, or returns `nil` after the last update or if the task is canceled.
-        package mutating func next() async -> QueueUpdate? { await subscription.next() }
-    }
+    package func makeAsyncIterator() -> QueueSubscription { QueueSubscription(engine, capacity) }
 }
 
-/// A subscription that removes its feed from the queue when the iterator is released.
-private final class QueueSubscription: Sendable {
+/// An iterator that returns the updates of a queue one after another.
+///
+/// When the iterator is released, it removes its feed from the queue.
+package final class QueueSubscription: AsyncIteratorProtocol, Sendable {
     private let feed: QueueFeed
     /// The number under which the queue stores the feed, or `nil` if the queue no longer existed.
     private let id: UInt64?
@@ -36,7 +30,8 @@ private final class QueueSubscription: Sendable {
         if let id { engine.object?.unsubscribe(id) }
     }
 
-    func next() async -> QueueUpdate? {
+    /// Waits for the next update and returns it, or returns `nil` after the last update or if the task is canceled.
+    package func next() async -> QueueUpdate? {
         await feed.next {
             guard let engine = engine.object else { return false }
             engine.refresh(feed)

@@ -38,7 +38,7 @@ struct ManyMembersTests {
         var iterators = (0..<Self.count).map { _ in operation.states.makeAsyncIterator() }
         iterators = shuffled(iterators).suffix(2)
         operation.startAndFinish(withResult: 1)
-        for var iterator in iterators {
+        for iterator in iterators {
             var states: [OperationState] = []
             while let state = await iterator.next() { states.append(state) }
             #expect(states == [.notStarted, .executing, .finished])

@@ -27,7 +27,7 @@ struct QueueEventReplayTests {
         let queue = QueueManager("replay", width: 2)
         // Created first, so that the number of each snapshot is among the events.
         let events = queue.events(keeping: seed.isMultiple(of: 3) ? 8 : 100_000)
-        var updates = events.makeAsyncIterator()
+        let updates = events.makeAsyncIterator()
         let snapshots = EventRecorder<QueueSnapshot>()
         try await TestThread.run {
             let team = ThreadTeam(count: 3)
@@ -38,11 +38,11 @@ struct QueueEventReplayTests {
         snapshots.record(last)
         var wanted: [UInt64: QueueSnapshot] = [:]
         for snapshot in snapshots.events { wanted[snapshot.number] = snapshot }
-        return await compare(&updates, wanted, last.number)
+        return await compare(updates, wanted, last.number)
     }
 
     private static func compare(
-        _ updates: inout QueueEvents.Iterator, _ wanted: [UInt64: QueueSnapshot], _ last: UInt64
+        _ updates: QueueSubscription, _ wanted: [UInt64: QueueSnapshot], _ last: UInt64
     ) async -> Comparison {
         var result = Comparison()
         var state: QueueSnapshot?

@@ -12,7 +12,7 @@ struct QueueEventTests {
         let queue = QueueManager("order", width: 1)
         let early = HandDriven("early")
         try await queue.addAndBegin(early)
-        var updates = queue.events(keeping: 1_024).makeAsyncIterator()
+        let updates = queue.events(keeping: 1_024).makeAsyncIterator()
         let late = HandDriven("late") { $0.finish(withResult: 1) }
         late.addDependency(early)
         try queue.add(late)
@@ -49,7 +49,7 @@ struct QueueEventTests {
 
     @Test func `a slow reader gets the number of missed events and continues from a fresh snapshot`() async throws {
         let queue = QueueManager.suspended("overflow", width: 1)
-        var updates = queue.events(keeping: 4).makeAsyncIterator()
+        let updates = queue.events(keeping: 4).makeAsyncIterator()
         var state = try #require(await updates.next()?.snapshot)
         for _ in 0..<3 { try queue.add {} }
         for _ in 0..<3 { state.apply(try #require(await updates.next()?.event)) }
@@ -96,7 +96,7 @@ struct QueueEventTests {
 
     @Test func `a reader that missed events gets the last state when the queue is freed`() async throws {
         var queue: QueueManager? = QueueManager("last state")
-        var updates = try #require(queue?.events(keeping: 1)).makeAsyncIterator()
+        let updates = try #require(queue?.events(keeping: 1)).makeAsyncIterator()
         for _ in 0..<10 { try queue?.add {} }
         #expect(await updates.next()?.snapshot?.counts.added == 0)
         await queue?.drained()
