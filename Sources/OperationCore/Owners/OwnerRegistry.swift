@@ -42,8 +42,8 @@ package final class OwnerRegistry: Sendable {
     ///
     /// An operation with an enqueued handler is entered once more, behind others that may depend on it. So its first
     /// position counts.
-    func operations(_ query: OwnerIndex.Query) -> [Operation] {
-        let answer = state.withLock { $0.book.answer(query) }
+    func operations(_ key: OwnerKey, of object: AnyObject? = nil, mayBeInDeinit: Bool = false) -> [Operation] {
+        let answer = state.withLock { $0.book.answer(key, of: object, mayBeInDeinit: mayBeInDeinit) }
         let operations = answer.members.compactMap(\.operation)
         var seen = Set<ObjectIdentifier>(minimumCapacity: operations.count)
         return operations.filter { seen.insert(ObjectIdentifier($0)).inserted }
@@ -52,9 +52,8 @@ package final class OwnerRegistry: Sendable {
     /// Returns the number of entries of an owner.
     ///
     /// Tests use it to find entries that were left behind.
-    package func entryCount(_ query: OwnerIndex.Query) -> Int {
-        let answer = state.withLock { $0.book.answer(query) }
-        return answer.members.count
+    package func entryCount(_ key: OwnerKey, of object: AnyObject? = nil) -> Int {
+        state.withLock { $0.book.answer(key, of: object) }.members.count
     }
 
     /// The number of plain operations that are entered.
@@ -106,15 +105,6 @@ extension OwnerRegistry {
 /// The index knows no locks, but it is made for use under one. A weak reference is only loaded if the caller holds the
 /// object or the object is returned. So no user object is freed under the lock.
 package struct OwnerIndex {
-    /// The owner whose operations are requested.
-    package enum Query {
-        /// An object, which may be in its `deinit`, where its weak references are `nil`.
-        case object(AnyObject, mayBeInDeinit: Bool)
-        /// An object that was freed, by its former identity.
-        case gone(ObjectIdentifier)
-        case name(String)
-    }
-
     private var groups: [OwnerKey: OwnerGroup] = [:]
     /// The number of memberships that queries have returned.
     package private(set) var visits = 0
@@ -154,22 +144,19 @@ package struct OwnerIndex {
     /// The result is a copy, because it is read after the lock was released. Shared storage would have to be copied by
     /// the next change. The result may also contain an object that now has the address of a freed owner. Release this
     /// object without holding a lock.
-    package mutating func answer(_ query: Query) -> (members: [OwnerMembership], unrelatedObject: AnyObject?) {
-        var members: [OwnerMembership] = []
-        var unrelatedObject: AnyObject?
-        switch query {
-        case .name(let name): members = groups[.name(name)]?.members ?? []
-        case .object(let object, let mayBeInDeinit):
-            let key = OwnerKey.object(ObjectIdentifier(object))
-            let group = group(at: key, of: object) ?? (mayBeInDeinit ? self.group(at: key, of: nil) : nil)
-            members = group?.members ?? []
-        case .gone(let identity):
-            guard let group = groups[.object(identity)] else { break }
-            unrelatedObject = group.owner.liveObject
-            if unrelatedObject == nil { members = group.members }
-        }
+    ///
+    /// - Parameters:
+    ///   - object: The owner, if it is an object that was not freed.
+    ///   - mayBeInDeinit: Whether the object may be in its `deinit`, where its weak references are `nil`.
+    package mutating func answer(
+        _ key: OwnerKey, of object: AnyObject? = nil, mayBeInDeinit: Bool = false
+    ) -> (members: [OwnerMembership], liveObject: AnyObject?) {
+        guard let group = groups[key] else { return ([], nil) }
+        let liveObject = group.owner.liveObject
+        guard liveObject === object || mayBeInDeinit && liveObject == nil else { return ([], liveObject) }
+        let members = group.members
         visits += members.count
-        return (members, unrelatedObject)
+        return (members, liveObject)
     }
 
     /// Returns the group of a name or of exactly this object, and not of another object that has or had its address.
@@ -187,24 +174,17 @@ struct OwnedOperations {
 
     /// Creates the list for an object, which may be in its `deinit`.
     init(of object: AnyObject) {
-        let query = OwnerIndex.Query.object(object, mayBeInDeinit: OwnerReference.isBeingFreed(object))
-        operations = OwnerRegistry.shared.operations(query)
+        operations = OwnerRegistry.shared.operations(
+            .object(ObjectIdentifier(object)), of: object, mayBeInDeinit: OwnerReference.isBeingFreed(object))
         owner = "\(type(of: object))"
         isOwnerGone = false
     }
 
     init(of owner: OperationOwner) {
         self.owner = "\(owner)"
-        switch owner.kind {
-        case .name(let name):
-            operations = OwnerRegistry.shared.operations(.name(name))
-            isOwnerGone = false
-        case .object(let reference):
-            let object = reference.object
-            operations = OwnerRegistry.shared.operations(
-                object.map { .object($0, mayBeInDeinit: false) } ?? .gone(reference.identity))
-            isOwnerGone = object == nil
-        }
+        let object = owner.liveObject
+        operations = OwnerRegistry.shared.operations(owner.key, of: object)
+        isOwnerGone = if case .object = owner.kind { object == nil } else { false }
     }
 
     /// Cancels the operations that have no outcome, and returns their number.
@@ -276,7 +256,7 @@ final class OwnerReference: Sendable {
 }
 
 /// The key under which the operations of an owner are found.
-enum OwnerKey: Hashable {
+package enum OwnerKey: Hashable {
     /// The address of an object, which another object may get later.
     case object(ObjectIdentifier)
     case name(String)

@@ -238,7 +238,7 @@ struct SilenceTests {
         }
         #expect(events.events == [])
         #expect(bySelf.outcome == .success(1) && waiting.isCancelled)
-        #expect(OwnerRegistry.shared.entryCount(.object(screen, mayBeInDeinit: false)) == 0)
+        #expect(OwnerRegistry.shared.entryCount(.object(ObjectIdentifier(screen)), of: screen) == 0)
     }
 
     @Test func `freeing an owner token silences handlers of finished operations`() async {

@@ -55,10 +55,10 @@ struct OwnerIndexTests {
         let address = screen.map(ObjectIdentifier.init)
         guard let membership, let late, let address else { return }
         book.enter(membership, owner: screen)
-        #expect(book.answer(.gone(address)).members.isEmpty)
+        #expect(book.answer(.object(address)).members.isEmpty)
         screen = nil
         book.enter(late, owner: nil)
-        #expect(book.answer(.gone(address)).members.map(ObjectIdentifier.init) == [ObjectIdentifier(membership)])
+        #expect(book.answer(.object(address)).members.map(ObjectIdentifier.init) == [ObjectIdentifier(membership)])
         book.withdraw(membership)
         #expect(book.groupCount == 0)
     }
