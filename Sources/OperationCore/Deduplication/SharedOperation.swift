@@ -24,7 +24,7 @@ package final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asy
     struct Share: Sendable {
         let join: @Sendable (SharedOperation) -> Void
         /// Gives up the share, and cancels the run if no other operation shares it.
-        let leave: @Sendable (SharedOperation) -> ShareDeparture
+        let leave: @Sendable (SharedOperation) -> (hasLeft: Bool, run: ManagedOperation?)
         /// Returns the run that the operation shares, or `nil` if it shares none or the run is being created.
         let run: @Sendable (SharedOperation) -> ManagedOperation?
     }
@@ -93,14 +93,10 @@ package final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asy
             work.leavers += 1
             return work.share
         }
-        let departure = share?.leave(self) ?? .notSharing
+        let departure = share?.leave(self)
         let (old, run) = work.withLock { work -> (Share?, ManagedOperation?) in
-            switch departure {
-            case .notSharing: break
-            case .left(after: let run):
-                work.isOut = true
-                if let run { work.run = run }
-            }
+            if departure?.hasLeft == true { work.isOut = true }
+            if let run = departure?.run { work.run = run }
             work.leavers -= 1
             // The thread that joins gives up what it joined, and then ends the operation. If the operation shares no
             // run and was not notified of an end, another thread is about to notify it.
@@ -170,40 +166,8 @@ package final class SharedOperation<ResultType: Sendable, ErrorType: Error>: Asy
     }
 }
 
-/// The way in which an operation gave up its share in a run.
-enum ShareDeparture {
-    /// The operation shares no run, because it gave up its share before or the run has just ended.
-    case notSharing
-    /// The operation has left, and ends after this run if there is one.
-    case left(after: ManagedOperation?)
-}
-
-/// Options that determine where ``SharedOperations`` executes work and how long it keeps results.
-package struct SharingOptions: Sendable {
-    /// The duration for which the result of a successful run is kept for operations that start later.
-    ///
-    /// The default is zero, which keeps no results.
-    package var timeToLive: Duration = .zero
-    /// The clock that measures ``timeToLive``.
-    ///
-    /// The default is the system's monotonic clock.
-    package var clock: any OperationClock = .system
-    /// The thread or queue on which the shared work executes.
-    ///
-    /// The default is ``SharedRunPlace/firstAsker``.
-    package var place: SharedRunPlace = .firstAsker
-
-    var keepsResults: Bool { timeToLive > .zero }
-
-    package init(
-        timeToLive: Duration = .zero, clock: any OperationClock = .system, place: SharedRunPlace = .firstAsker
-    ) {
-        (self.timeToLive, self.clock, self.place) = (timeToLive, clock, place)
-    }
-}
-
 /// The thread or queue on which ``SharedOperations`` executes work.
-package enum SharedRunPlace: Sendable {
+enum SharedRunPlace: Sendable {
     /// The work executes on the thread that starts the first operation for the key, and thus in that operation's queue.
     ///
     /// If the work cannot begin immediately, it begins later, outside the queue. While the first operation waits for

@@ -31,7 +31,9 @@ import Foundation
 public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendable, ErrorType: Error>: Sendable {
     typealias Table = FlightTable<Key, SharedOperation<ResultType, ErrorType>, TypedOperation<ResultType, ErrorType>>
 
-    let options: SharingOptions
+    private let timeToLive: Duration
+    private let clock: any OperationClock
+    private let place: SharedRunPlace
     private let table = Locked(Table())
 
     /// Creates an object that executes shared work on the thread that starts the first operation for a key, and thus in
@@ -46,7 +48,7 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     ///     is zero, which keeps no results.
     ///   - clock: The clock that measures `timeToLive`. The default is the system's monotonic clock.
     public convenience init(timeToLive: Duration = .zero, clock: any OperationClock = .system) {
-        self.init(SharingOptions(timeToLive: timeToLive, clock: clock))
+        self.init(timeToLive: timeToLive, clock: clock, place: .firstAsker)
     }
 
     /// Creates an object that executes shared work in a queue.
@@ -63,7 +65,7 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     public convenience init(
         on queue: QueueManager, timeToLive: Duration = .zero, clock: any OperationClock = .system
     ) {
-        self.init(SharingOptions(timeToLive: timeToLive, clock: clock, place: .queue(queue)))
+        self.init(timeToLive: timeToLive, clock: clock, place: .queue(queue))
     }
 
     /// Creates an object that executes shared work in an `OperationQueue`.
@@ -79,11 +81,11 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     public convenience init(
         on queue: OperationQueue, timeToLive: Duration = .zero, clock: any OperationClock = .system
     ) {
-        self.init(SharingOptions(timeToLive: timeToLive, clock: clock, place: .operationQueue(queue)))
+        self.init(timeToLive: timeToLive, clock: clock, place: .operationQueue(queue))
     }
 
-    package init(_ options: SharingOptions) {
-        self.options = options
+    init(timeToLive: Duration, clock: any OperationClock, place: SharedRunPlace) {
+        (self.timeToLive, self.clock, self.place) = (timeToLive, clock, place)
     }
 
     deinit {
@@ -107,7 +109,9 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     ) -> AsyncOperation<ResultType, ErrorType> {
         // The table would never find the key again, so the operation gets a table with another key.
         guard key == key else {
-            return SharedOperations<Bool, ResultType, ErrorType>(options).operation(for: true, make: make)
+            let unshared = SharedOperations<Bool, ResultType, ErrorType>(
+                timeToLive: timeToLive, clock: clock, place: place)
+            return unshared.operation(for: true, make: make)
         }
         return SharedOperation(
             SharedOperation.Share(
@@ -140,8 +144,10 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
 extension SharedOperations {
     typealias Run = TypedOperation<ResultType, ErrorType>
 
+    private var keepsResults: Bool { timeToLive > .zero }
+
     func join(_ participant: SharedOperation<ResultType, ErrorType>, _ key: Key, _ make: @Sendable () -> Run) {
-        let now = options.keepsResults ? options.clock.now : OperationInstant(offset: .zero)
+        let now = keepsResults ? clock.now : OperationInstant(offset: .zero)
         let urgency = participant.queuePriority.rawValue
         switch apply({ $0.join(participant, key, urgency: urgency, now: now) }) {
         case .make(let number): begin(make(), for: participant, key, number)
@@ -157,15 +163,20 @@ extension SharedOperations {
     }
 
     /// Removes a canceled operation, and cancels the run if no other operation shares it.
-    func leave(_ participant: SharedOperation<ResultType, ErrorType>, _ key: Key) -> ShareDeparture {
+    ///
+    /// The operation has not left if it shares no run, because it gave up its share before or the run has just ended.
+    /// Otherwise, the operation ends after the returned run, if there is one.
+    func leave(
+        _ participant: SharedOperation<ResultType, ErrorType>, _ key: Key
+    ) -> (hasLeft: Bool, run: ManagedOperation?) {
         switch apply({ $0.leave(participant, key) }) {
-        case .none: return .notSharing
-        case .left: return .left(after: nil)
+        case .none: return (false, nil)
+        case .left: return (true, nil)
         case .cancel(let run):
             forgetAfterEnd(run, key)
             let cause = CancellationCause.allAskersLeft(participant.cancellationCause)
             ThreadNotes.atBoundedDepth { run.cancelIfUndecided(because: cause) }
-            return .left(after: run)
+            return (true, run)
         }
     }
 
@@ -196,12 +207,12 @@ extension SharedOperations {
     }
 
     private func start(_ run: Run, for participant: SharedOperation<ResultType, ErrorType>) {
-        switch options.place {
+        switch place {
         case .firstAsker: break
         // The slot is given up before the run needs a slot, because the run may need this very slot.
         case .queue, .operationQueue: participant.restForRun()
         }
-        switch options.place {
+        switch place {
         case .firstAsker:
             // The keeper is set before the run can wait, because a run that waits gives up the slot of the operation
             // that started it.
@@ -226,8 +237,8 @@ extension SharedOperations {
         _ run: Run, _ outcome: OperationOutcome<ResultType, ErrorType>, _ key: Key, _ number: UInt64
     ) {
         let isCancelled = outcome.cancellationCause != nil
-        let isKept = options.keepsResults && outcome.result != nil
-        let end = isKept ? options.clock.now.advanced(by: options.timeToLive) : nil
+        let isKept = keepsResults && outcome.result != nil
+        let end = isKept ? clock.now.advanced(by: timeToLive) : nil
         let participants = apply { $0.runEnded(run, key, number, isCancelled: isCancelled, keepUntil: end) }
         if isCancelled { forgetAfterEnd(run, key) }
         if let end { forget(key, number, at: end) }
@@ -244,7 +255,7 @@ extension SharedOperations {
 
     private func forget(_ key: Key, _ number: UInt64, at end: OperationInstant) {
         guard end < .distantFuture else { return }
-        let timer = options.clock.schedule(at: end) { [weak self] in self?.apply { $0.expire(key, number) } }
+        let timer = clock.schedule(at: end) { [weak self] in self?.apply { $0.expire(key, number) } }
         // Before the timer is stored, it may have fired, or the result may have been forgotten.
         if !apply({ $0.keep(timer, key, number) }) { timer.cancel() }
     }

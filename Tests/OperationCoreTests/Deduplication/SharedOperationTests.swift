@@ -145,9 +145,9 @@ struct SharedOperationTests {
 
     @Test func `a run can execute in its own queue`() async throws {
         for isOurs in [true, false] {
-            var options = SharingOptions()
-            options.place = isOurs ? .queue(QueueManager("runs", width: 1)) : .operationQueue(OperationQueue())
-            let flights = SharedOperations<Int, Int, Flaw>(options)
+            let flights: SharedOperations<Int, Int, Flaw> =
+                isOurs
+                ? SharedOperations(on: QueueManager("runs", width: 1)) : SharedOperations(on: OperationQueue())
             let runs = Runs()
             let participants = (0..<2).map { _ in flights.operation(for: 1) { runs.make() } }
             for participant in participants { participant.start() }
@@ -164,9 +164,7 @@ struct SharedOperationTests {
 
     @Test func `a run and its askers can use the same queue with one slot`() async throws {
         let queue = QueueManager("narrow", width: 1)
-        var options = SharingOptions()
-        options.place = .queue(queue)
-        let flights = SharedOperations<Int, Int, Flaw>(options)
+        let flights = SharedOperations<Int, Int, Flaw>(on: queue)
         let participants = (0..<3).map { _ in flights.operation(for: 1) { runs.make() } }
         try queue.add(participants)
         for participant in participants { for await state in participant.states where state == .executing { break } }
@@ -199,12 +197,7 @@ struct SharedOperationTests {
     @Test func `a run that waits for another operation gives up the slot of its asker`() async throws {
         let queue = QueueManager("login", width: 1)
         let login = ClosureOperation { 1 }
-        let inner = SharedOperations<Int, Int, Flaw>(
-            {
-                var options = SharingOptions()
-                options.place = .queue(queue)
-                return options
-            }())
+        let inner = SharedOperations<Int, Int, Flaw>(on: queue)
         let participants = [
             flights.operation(for: "dependency") {
                 let run = runs.make()

@@ -60,10 +60,7 @@ private struct SharingSchedule {
         timeToLive = random.chance(1, in: 2) ? 3 : 0
         windsDown = random.chance(1, in: 2)
         runs = Runs(windsDown: windsDown)
-        var options = SharingOptions()
-        options.timeToLive = .seconds(timeToLive)
-        options.clock = clock
-        flights = SharedOperations(options)
+        flights = SharedOperations(timeToLive: .seconds(timeToLive), clock: clock)
     }
 
     mutating func run() -> String? {

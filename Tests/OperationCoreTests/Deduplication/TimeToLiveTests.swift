@@ -12,10 +12,7 @@ struct TimeToLiveTests {
     private let runs = Runs()
 
     init() {
-        var options = SharingOptions()
-        options.timeToLive = .seconds(10)
-        options.clock = clock
-        flights = SharedOperations(options)
+        flights = SharedOperations(timeToLive: .seconds(10), clock: clock)
     }
 
     private func ask(_ key: String = "a") -> AsyncOperation<Int, Flaw> {
@@ -86,10 +83,7 @@ struct TimeToLiveTests {
         let clock = ManualClock()
         let census = LiveObjects()
         autoreleasing {
-            var options = SharingOptions()
-            options.timeToLive = .seconds(10)
-            options.clock = clock
-            let flights = census.track(SharedOperations<String, Int, Flaw>(options))
+            let flights = census.track(SharedOperations<String, Int, Flaw>(timeToLive: .seconds(10), clock: clock))
             let participant = census.track(
                 flights.operation(for: "a") {
                     census.track(HandDriven(hooks: .init(main: { $0.finish(withResult: 1) })))
@@ -102,10 +96,7 @@ struct TimeToLiveTests {
     }
 
     @Test func `the longest time to live keeps a result without a timer`() {
-        var options = SharingOptions()
-        options.timeToLive = .seconds(Int64.max)
-        options.clock = clock
-        let flights = SharedOperations<Int, Int, Flaw>(options)
+        let flights = SharedOperations<Int, Int, Flaw>(timeToLive: .seconds(Int64.max), clock: clock)
         for _ in 0..<2 {
             let participant = flights.operation(for: 1) { [runs] in runs.make() }
             participant.start()
