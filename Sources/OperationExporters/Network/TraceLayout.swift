@@ -52,12 +52,15 @@ struct TraceLayout {
         guard !others.isEmpty else { return [] }
         let process = records.count + 1
         var lines = [name("process_name", "network operations", process, 0)]
-        var free = TrackHeap()
+        // The tracks, by the time at which they become free.
+        var free = TimerHeap<Int>()
         for operation in others.sorted(by: { ($0.began, $0.id) < ($1.began, $1.id) }) {
             let stretch = operation.stretch(until: latest)
             // A microsecond separates the bars, because viewers round times.
-            let (track, isNew) = free.take(before: stretch.began.advanced(by: .microseconds(-1)), until: stretch.ended)
-            if isNew { lines.append(name("thread_name", "network \(track + 1)", process, track + 1)) }
+            let known = free.popDue(at: stretch.began.advanced(by: .microseconds(-1)))
+            let track = known ?? free.count
+            if known == nil { lines.append(name("thread_name", "network \(track + 1)", process, track + 1)) }
+            _ = free.insert(track, due: stretch.ended)
             lines += stretch.lines(process, track + 1) + marks(of: operation, process, track + 1)
         }
         return lines
@@ -72,52 +75,6 @@ struct TraceLayout {
             TraceEvent(
                 name: mark.name, cat: "operation", ph: "i", ts: mark.moment.microseconds, pid: process, tid: track,
                 s: "t")
-        }
-    }
-}
-
-/// The tracks of a timeline in a heap, ordered by the time at which they become free.
-package struct TrackHeap: Sendable {
-    private var heap: [(end: OperationInstant, track: Int)] = []
-
-    package init() {}
-
-    /// Takes a track that is free before `began`, or a new one, until `end`.
-    package mutating func take(
-        before began: OperationInstant, until end: OperationInstant
-    ) -> (track: Int, isNew: Bool) {
-        guard let first = heap.first, first.end < began else {
-            heap.append((end, heap.count))
-            rise(heap.count - 1)
-            return (heap.count - 1, true)
-        }
-        heap[0].end = end
-        sink(0)
-        return (first.track, false)
-    }
-
-    private func precedes(_ left: Int, _ right: Int) -> Bool {
-        (heap[left].end, heap[left].track) < (heap[right].end, heap[right].track)
-    }
-
-    private mutating func rise(_ index: Int) {
-        var index = index
-        while index > 0, precedes(index, (index - 1) / 2) {
-            heap.swapAt(index, (index - 1) / 2)
-            index = (index - 1) / 2
-        }
-    }
-
-    private mutating func sink(_ index: Int) {
-        var index = index
-        while true {
-            var least = index
-            for child in [2 * index + 1, 2 * index + 2] where child < heap.count && precedes(child, least) {
-                least = child
-            }
-            if least == index { return }
-            heap.swapAt(index, least)
-            index = least
         }
     }
 }

@@ -175,23 +175,26 @@ struct NetworkTraceTests {
         #expect(try lines(many.chromeTrace()).count { $0.cat == "attempt" } == 100)
     }
 
-    @Test func `there are only as many tracks as concurrent operations, and no spans of a track overlap`() {
-        var generator = SeededGenerator(seed: Rounds.firstSeed), heap = TrackHeap()
-        func moment(_ number: Int) -> OperationInstant { OperationInstant(offset: .milliseconds(number)) }
-        let spans = (0..<2_000).map { _ in
+    @Test func `there are only as many tracks as concurrent operations, and no spans of a track overlap`() throws {
+        var generator = SeededGenerator(seed: Rounds.firstSeed)
+        let trace = NetworkTrace()
+        let spans = (0..<1_000).map { _ in
             let began = Int.random(in: 0..<5_000, using: &generator)
-            return (began, began + Int.random(in: 1..<200, using: &generator))
-        }.sorted { $0 < $1 }
-        var ends: [Int] = []
-        var most = 0
-        for (began, end) in spans {
-            let (track, isNew) = heap.take(before: moment(began), until: moment(end))
-            #expect(isNew == (track == ends.count))
-            if isNew { ends.append(end) } else { #expect(ends[track] < began) }
-            ends[track] = end
-            most = max(most, ends.count { $0 >= began })
+            return (began: began, ended: began + Int.random(in: 1..<200, using: &generator))
         }
-        #expect(ends.count == most)
+        for (id, span) in spans.enumerated() {
+            for (kind, number) in [(NetworkEvent.Kind.operationBegan, span.began), (.operationEnded, span.ended)] {
+                let moment = OperationInstant(offset: .milliseconds(number))
+                trace.observe(NetworkEvent(kind, operationID: UInt64(id), moment: moment))
+            }
+        }
+        let bars = try lines(trace.chromeTrace()).filter { $0.ph == "X" && $0.cat == "operation" }
+        let tracks = Dictionary(grouping: bars, by: \.tid).values.map { $0.sorted { $0.end < $1.end } }
+        for track in tracks {
+            #expect(zip(track, track.dropFirst()).allSatisfy { $0.end < $1.ts ?? 0 })
+        }
+        let concurrent = spans.map { span in spans.count { $0.began <= span.began && span.began <= $0.ended } }
+        #expect(bars.count == spans.count && tracks.count == concurrent.max())
     }
 
     @Test func `phases follow each other for any measured times, and do not exceed the total time`() {
