@@ -47,10 +47,8 @@ public final class FileCopyOperation: FileOperation<URL>, @unchecked Sendable {
     }
 
     override func perform(_ work: FileWork) throws(FileInterruption) -> URL {
-        let copy = StagedCopy(
-            source: try FileAddress(source, for: .copying), destination: try FileAddress(destination, for: .copying),
-            options: options, action: .copying, work: work)
-        try copy.make()
+        try work.copy(
+            FileAddress(source, for: .copying), to: FileAddress(destination, for: .copying), options, for: .copying)
         return destination
     }
 }

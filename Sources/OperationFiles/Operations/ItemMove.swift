@@ -71,9 +71,7 @@ struct ItemMove {
     }
 
     private func copyAndRemove(_ entry: FolderEntry, _ status: FileStatus) throws(FileInterruption) {
-        let copy = StagedCopy(
-            source: source, destination: destination, options: options, action: .moving, work: work)
-        try copy.make()
+        try work.copy(source, to: destination, options, for: .moving)
         // The copy is complete, so the move is no longer canceled.
         var place = place
         place.action = .removing

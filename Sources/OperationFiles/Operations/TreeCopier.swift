@@ -59,10 +59,9 @@ struct TreeCopier {
         _ name: PathBytes, as newName: PathBytes, _ known: FileStatus
     ) throws(FileInterruption) {
         // The paths are built once for each file, which costs little at the usual depth.
-        let copy = FileCopy(
-            source: FolderEntry(name, in: source.folder), target: FolderEntry(newName, in: target.folder),
-            sourcePlace: sourcePlace(name), targetPlace: targetPlace(name), isDurable: isDurable)
-        try copy.make(known, work: work)
+        try work.copyFile(
+            FolderEntry(name, in: source.folder), known, to: FolderEntry(newName, in: target.folder),
+            isDurable: isDurable, at: sourcePlace(name), targetPlace(name))
     }
 
     private func copyLink(_ name: PathBytes, as newName: PathBytes) throws(FileInterruption) {
@@ -116,57 +115,47 @@ struct TreeCopier {
     }
 }
 
-/// A copy of the content, the permissions and the times of one file.
-private struct FileCopy {
-    let source: FolderEntry
-    let target: FolderEntry
-    let sourcePlace: FilePlace
-    let targetPlace: FilePlace
-    let isDurable: Bool
-
-    func make(_ known: FileStatus, work: FileWork) throws(FileInterruption) {
-        var input = try FileSource(source, flags: O_NOFOLLOW, at: sourcePlace, work: work)
+extension FileWork {
+    /// Copies the content, the permissions and the times of one file.
+    fileprivate func copyFile(
+        _ source: FolderEntry, _ known: FileStatus, to target: FolderEntry, isDurable: Bool,
+        at sourcePlace: FilePlace, _ targetPlace: FilePlace
+    ) throws(FileInterruption) {
+        var input = try FileSource(source, flags: O_NOFOLLOW, at: sourcePlace, work: self)
         guard input.status.identity == known.identity else { throw .failed(sourcePlace.error(.changedMeanwhile)) }
         // No other user can read the file before it has the permissions of the original.
-        let file = try work.files.createFile(target, permissions: 0o600).get(at: targetPlace)
-        let output = FileSink(work: work, file: file, place: targetPlace)
+        let file = try files.createFile(target, permissions: 0o600).get(at: targetPlace)
+        let output = FileSink(work: self, file: file, place: targetPlace)
         while let chunk = try input.next() { try output.write(chunk) }
-        try work.files.setPermissions(known.permissions & 0o777, of: file).get(at: targetPlace)
-        try work.files.setTimes(of: file, from: known).get(at: targetPlace)
+        try files.setPermissions(known.permissions & 0o777, of: file).get(at: targetPlace)
+        try files.setTimes(of: file, from: known).get(at: targetPlace)
         try output.finish(isDurable: isDurable)
     }
-}
 
-/// A copy that appears at its destination in one step.
-struct StagedCopy {
-    let source: FileAddress
-    let destination: FileAddress
-    let options: FileTransferOptions
-    let action: FileOperationError.Action
-    let work: FileWork
-
-    func make() throws(FileInterruption) {
+    /// Makes a copy that appears at its destination in one step.
+    func copy(
+        _ source: FileAddress, to destination: FileAddress, _ options: FileTransferOptions,
+        for action: FileOperationError.Action
+    ) throws(FileInterruption) {
         let place = FilePlace(action, source.description, otherPath: destination.description)
-        let entry = try source.openEntryToRead(at: place, files: work.files)
-        let status = try work.files.status(of: entry).get(at: place)
+        let entry = try source.openEntryToRead(at: place, files: files)
+        let status = try files.status(of: entry).get(at: place)
         if entry.folder == nil {
             guard status.kind == .regular else { throw .failed(place.error(.permissionDenied)) }
             // If the file cannot be read, the error names the file and not its destination.
-            _ = try FileSource(entry, flags: O_NOFOLLOW, at: place, work: work)
+            _ = try FileSource(entry, flags: O_NOFOLLOW, at: place, work: self)
         }
-        work.expect(bytes: status.kind == .regular ? status.size : nil)
+        expect(bytes: status.kind == .regular ? status.size : nil)
         let plan = StagedItem.Plan(
             address: destination, isDirectory: status.kind == .directory, replaces: options.existingItem == .replace,
             makesFolders: options.createsDirectories, isDurable: options.isDurable,
             place: FilePlace(action, destination.description, otherPath: source.description))
-        try StagedItem.make(plan, work: work) { (item: StagedItem) throws(FileInterruption) in
-            guard var copier = TreeCopier(entry, to: item.entry, isDurable: options.isDurable, at: place, work: work)
+        try StagedItem.make(plan, work: self) { (item: StagedItem) throws(FileInterruption) in
+            guard var copier = TreeCopier(entry, to: item.entry, isDurable: options.isDurable, at: place, work: self)
             else {
-                let copy = FileCopy(
-                    source: entry, target: item.entry, sourcePlace: place, targetPlace: plan.place,
-                    isDurable: options.isDurable)
-                try copy.make(status, work: work)
-                return work.advanceByItem()
+                try copyFile(
+                    entry, status, to: item.entry, isDurable: options.isDurable, at: place, plan.place)
+                return advanceByItem()
             }
             try copier.copy()
         }
