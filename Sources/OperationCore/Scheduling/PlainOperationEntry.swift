@@ -98,9 +98,7 @@ extension QueueEngine {
     /// Adds a plain operation, in a reserved slot if `hasReservation` is `true`.
     ///
     /// The reservation is used up even if the operation is not added.
-    func add(plain operation: Operation, isBarrier: Bool = false, hasReservation: Bool = false)
-        throws(OperationSetupError)
-    {
+    func add(plain operation: Operation, hasReservation: Bool = false) throws(OperationSetupError) {
         let entry: PlainOperationEntry
         do throws(OperationSetupError) {
             entry = try makeEntry(operation)
@@ -112,7 +110,7 @@ extension QueueEngine {
         let refusal = apply { state, _ -> OperationSetupError? in
             if hasReservation { state.reserved -= 1 }
             if let refusal = self.refusal(of: 1, hasReservation: hasReservation, state) { return refusal }
-            let slot = state.machine.enter(.plain(entry), level: level, isBarrier: isBarrier)
+            let slot = state.machine.enter(.plain(entry), level: level)
             state.machine.place(slot, .waiting)
             entry.registration.withLock { $0 = (self, slot) }
             return nil

@@ -469,15 +469,11 @@ extension QueueEngine {
         }
     }
 
-    func add(
-        closure: @escaping @Sendable () -> Void, level: QueueLevel, isBarrier: Bool = false, name: String? = nil,
-        hasReservation: Bool = false
-    ) throws(OperationSetupError) {
+    func add(closure: @escaping @Sendable () -> Void, level: QueueLevel, name: String?) throws(OperationSetupError) {
         let refusal = apply { state, _ -> OperationSetupError? in
-            if hasReservation { state.reserved -= 1 }
-            if let refusal = self.refusal(of: 1, hasReservation: hasReservation, state) { return refusal }
+            if let refusal = self.refusal(of: 1, state) { return refusal }
             let details = name.map { EntryDetails(name: $0) }
-            let slot = state.machine.enter(.closure(closure), level: level, isBarrier: isBarrier, details: details)
+            let slot = state.machine.enter(.closure(closure), level: level, details: details)
             state.machine.place(slot, .ready)
             return nil
         }

@@ -157,15 +157,9 @@ extension QueueManager {
     public func addChain(_ operations: [ManagedOperation], _ rule: ChainRule = .stopAtFailure)
         throws(OperationSetupError)
     {
-        try addChain(operations, rule, hasReservations: false)
-    }
-
-    func addChain(_ operations: [ManagedOperation], _ rule: ChainRule, hasReservations: Bool)
-        throws(OperationSetupError)
-    {
         var linked: [(ManagedOperation, DependencyEdge, ManagedOperation)] = []
         do throws(OperationSetupError) {
-            try engine.add(operations, hasReservations: hasReservations) { () throws(OperationSetupError) in
+            try engine.add(operations) { () throws(OperationSetupError) in
                 for (upstream, downstream) in zip(operations, operations.dropFirst()) {
                     linked.append((downstream, try self.link(downstream, to: upstream, rule), upstream))
                 }
