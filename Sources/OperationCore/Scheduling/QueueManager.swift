@@ -174,17 +174,13 @@ extension QueueManager {
         _ downstream: ManagedOperation, to upstream: ManagedOperation, _ rule: ChainRule
     ) throws(OperationSetupError) -> DependencyEdge {
         do throws(OperationSetupError) {
-            return try downstream.connect(to: upstream, judge: rule == .stopAtFailure ? cancelDependent : nil)
+            let rule: DependencyRule<Never> = rule == .stopAtFailure ? .cancel : .runAnyway
+            return try downstream.connect(to: upstream, judge: rule.judge)
         } catch {
             throw OperationSetupError(
                 .chain, "The chain was not added to queue \(name): \(error.message)", path: error.path)
         }
     }
-}
-
-/// A rule that cancels the dependent operation if its dependency failed or was canceled.
-private let cancelDependent: DependencyEdge.Judge = { upstream in
-    UnsuccessfulDependency(upstream).map { .cancel($0.cause) } ?? .proceed
 }
 
 extension QueueManager {
