@@ -106,11 +106,6 @@ struct QueueMachine {
     var isSuspended = false
     /// The number of callers that are canceling all entries, during which no entry may begin.
     var holds = 0
-    /// The number of starts after which a passed-over level gets its turn, or `nil` to disable this.
-    var ageing: Int? {
-        get { lines.ageing }
-        set { lines.ageing = newValue }
-    }
 
     /// The held entries that have not requested admission yet, because a barrier or a suspension prevented it.
     var awaitingAdmission = SlotList()

@@ -74,8 +74,11 @@ extension QueueManager {
     /// operations with more than two priorities wait, a few more urgent ones can begin. The default is 32. Set the value
     /// to `nil` to disable the limit. A value below one is treated as one.
     public var ageing: Int? {
-        get { engine.state.withLock { $0.machine.ageing } }
-        set { engine.applyAfterReclaiming { state, _ in state.machine.ageing = newValue.map { max($0, 1) } } }
+        get { engine.state.withLock { $0.machine.lines.ageing } }
+        set {
+            let ageing = newValue.map { max($0, 1) }
+            engine.applyAfterReclaiming { state, _ in state.machine.lines.ageing = ageing }
+        }
     }
 
     /// Cancels all unfinished operations in the queue and drops all closures that have not begun.
@@ -134,7 +137,9 @@ extension QueueManager {
             state.machine.journal?.record(.closing)
         }
         var timer: (any OperationTimer)?
-        await QueueWait.runIgnoringCancellation { wait in
+        // The wait has no task to watch, so it does not end if the task is canceled.
+        await withCheckedContinuation { continuation in
+            let wait = QueueWait { continuation.resume() }
             engine.whenDrained(wait)
             timer = clock.schedule(after: max(grace, .zero)) { wait.end() }
         }

@@ -47,13 +47,6 @@ package final class QueueWait: Sendable {
         }
     }
 
-    /// Waits for the event, even if the task is canceled.
-    static func runIgnoringCancellation(_ begin: (QueueWait) -> Void) async {
-        await withCheckedContinuation { continuation in
-            begin(QueueWait { continuation.resume() })
-        }
-    }
-
     /// Whether the wait has ended.
     var isOver: Bool {
         state.withLock { if case .ended = $0 { true } else { false } }
