@@ -190,20 +190,7 @@ struct UnsuccessfulDependency {
         ThreadNotes.current.worker?.reportChanges()
         let error = makeError(failure)
         return .fail { downstream in
-            (downstream as? any FailableOperation)?.fail(with: error)
+            (downstream as? ManagedOperation)?.failByRule(with: error)
         }
-    }
-}
-
-/// An operation that code can let fail without knowing its types.
-protocol FailableOperation: ManagedOperation {
-    func fail(with error: any Error)
-}
-
-extension TypedOperation: FailableOperation {
-    func fail(with error: any Error) {
-        guard let error = error as? ErrorType else { return }
-        let box = OutcomeBox(error)
-        if !failByRule(keeping: box) { box.free(as: ErrorType.self) }
     }
 }

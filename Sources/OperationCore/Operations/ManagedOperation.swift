@@ -215,6 +215,9 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// Returns whether the results of the operation have a type.
     func givesResult(of type: Any.Type) -> Bool { false }
 
+    /// Lets the operation fail because of a dependency, if the error is of the type of its errors.
+    func failByRule(with error: any Error) {}
+
     /// The error of the user, if the operation failed.
     package var failureAsError: (any Error)? { nil }
 

@@ -248,6 +248,12 @@ open class TypedOperation<ResultType: Sendable, ErrorType: Error>: ManagedOperat
 
     override func givesResult(of type: Any.Type) -> Bool { ResultType.self == type }
 
+    override func failByRule(with error: any Error) {
+        guard let error = error as? ErrorType else { return }
+        let box = OutcomeBox(error)
+        if !failByRule(keeping: box) { box.free(as: ErrorType.self) }
+    }
+
     #if DEBUG
         final override var identityMap: ManagedOperation { mapOutcome { $0 } }
     #endif
