@@ -68,32 +68,13 @@ extension ResultOperation {
         from upstream: repeat TypedOperation<each Input, each UpstreamError>,
         then use: @escaping @Sendable (Self, repeat each Input) -> Void
     ) throws(OperationSetupError) {
-        try receive(from: repeat each upstream, rules: repeat cancelRule(for: each upstream), then: use)
-    }
-
-    /// Makes this operation wait for several operations, each with its own rule, and passes all of their results to a
-    /// closure before the body begins.
-    ///
-    /// For example, call `receive(from: name, photo, rules: .cancel, .use(placeholder)) { … }`.
-    ///
-    /// - Parameters:
-    ///   - upstream: The operations that produce the results.
-    ///   - rules: The rule for each operation, which applies if that operation fails or is canceled.
-    ///   - use: The closure that receives this operation and the results. The closure is called once, on the thread
-    ///     that is about to run the body.
-    /// - Throws: An ``OperationSetupError`` if this operation was started, or if a dependency would create a cycle.
-    package func receive<each Input: Sendable, each UpstreamError: Error>(
-        from upstream: repeat TypedOperation<each Input, each UpstreamError>,
-        rules: repeat MissingInputRule<each Input, ErrorType>,
-        then use: @escaping @Sendable (Self, repeat each Input) -> Void
-    ) throws(OperationSetupError) {
         let slots = (repeat makeSlot(for: each upstream))
         var sources: [(upstream: Operation, judge: DependencyEdge.Judge)] = []
-        for (slot, operation, rule) in repeat (each slots, each upstream, each rules) {
-            sources.append((operation, judge(of: operation, filling: slot, otherwise: rule)))
+        for (slot, operation) in repeat (each slots, each upstream) {
+            sources.append((operation, judge(of: operation, filling: slot)))
         }
         try connect(to: sources) { operation in
-            // Each result is there or was replaced by a rule. Otherwise, this operation would have ended before.
+            // Each result is there. Otherwise, this operation would have ended before.
             guard let operation = operation as? Self, let inputs = try? (repeat taken(from: each slots)) else {
                 return operation.cancelIfUndecided(because: .inputMissing)
             }
@@ -192,16 +173,9 @@ extension ResultOperation {
     }
 
     private func judge<Input: Sendable, UpstreamError: Error>(
-        of upstream: TypedOperation<Input, UpstreamError>, filling slot: InputSlot<Input>,
-        otherwise rule: MissingInputRule<Input, ErrorType>
+        of upstream: TypedOperation<Input, UpstreamError>, filling slot: InputSlot<Input>
     ) -> DependencyEdge.Judge {
-        slot.judge(UpstreamError.self, otherwise: rule)
-    }
-
-    private func cancelRule<Input: Sendable, UpstreamError: Error>(
-        for upstream: TypedOperation<Input, UpstreamError>
-    ) -> MissingInputRule<Input, ErrorType> {
-        .cancel
+        slot.judge(UpstreamError.self, otherwise: MissingInputRule<Input, ErrorType>.cancel)
     }
 }
 

@@ -62,14 +62,4 @@ struct ManyInputsTests {
         total.start()
         #expect(total.outcome == .success([]))
     }
-
-    @Test func `each of several results of different types has its own rule`() throws {
-        let number = ClosureOperation { () throws(Refusal) -> Int in throw Refusal() }
-        let text = ClosureOperation { "four" }
-        try total.receive(from: number, text, rules: .use(7), .cancel) { total, number, text in
-            total.parts = [number, text.count]
-        }
-        for operation in [number, text, total] as [Operation] { operation.start() }
-        #expect(total.outcome == .success([7, 4]))
-    }
 }
