@@ -93,23 +93,19 @@ import Foundation
         /// Notifies Foundation's queues and dependents that the mapped operations have ended with their original.
         func signalEnd(of records: MapRecords) {
             let mapped = core.withLock { _ in
-                records.all.compactMap { record -> (ManagedOperation, MapRecord.Standing, Bool)? in
-                    record.mapped.map { ($0, record.standing, record === records.added) }
+                records.all.compactMap { record -> (ManagedOperation, wasStarted: Bool, mayBeHeld: Bool, Bool)? in
+                    let mayBeHeld = record.wasStarted ? record.wasAskedAfterStart : record.wasAsked
+                    return record.mapped.map { ($0, record.wasStarted, mayBeHeld, record === records.added) }
                 }
             }
-            for (operation, standing, wasAdded) in mapped {
+            for (operation, wasStarted, mayBeHeld, wasAdded) in mapped {
                 // If a queue has not started the operation, only readiness is announced. The queue sees at the start
                 // that the operation has finished. If neither a caller nor a queue used the operation, nothing is
                 // announced, because a queue that gets it later would trap. A `QueueManager` or a group starts the
                 // original of the operation that was added, so that operation counts as used.
-                let isHeld =
-                    switch standing {
-                    case .idle: wasAdded ? false : nil as Bool?
-                    case .started: false
-                    case .asked: FoundationQueueProbe.isHeld(operation, mayBeStarting: true)
-                    case .askedAfterStart: FoundationQueueProbe.isHeld(operation, mayBeStarting: false)
-                    }
-                if let isHeld { operation.didChangeValue(forKey: isHeld ? "isReady" : "isFinished") }
+                guard wasStarted || mayBeHeld || wasAdded else { continue }
+                let isHeld = mayBeHeld && FoundationQueueProbe.isHeld(operation, mayBeStarting: !wasStarted)
+                operation.didChangeValue(forKey: isHeld ? "isReady" : "isFinished")
             }
         }
 
@@ -126,16 +122,6 @@ import Foundation
         ///
         /// Only queues are notified, and a queue reads the value first.
         fileprivate static var announcesUnasked: Bool { false }
-    }
-
-    extension MapRecord {
-        /// The ways in which Foundation's queues have used a mapped operation.
-        enum Standing { case idle, started, asked, askedAfterStart }
-
-        var standing: Standing {
-            if wasStarted { return wasAskedAfterStart ? .askedAfterStart : .started }
-            return wasAsked ? .asked : .idle
-        }
     }
 
     extension ManagedOperation {
