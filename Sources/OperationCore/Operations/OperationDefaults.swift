@@ -41,7 +41,7 @@ public enum OperationDefaults {
 /// The source of an operation's callback queue.
 ///
 /// A higher rank replaces a lower one.
-enum CallbackQueueRank: UInt8, Comparable {
+enum CallbackQueueRank: Comparable {
     case none
     /// From the operation's group, its queue or its original.
     case inherited
@@ -49,8 +49,6 @@ enum CallbackQueueRank: UInt8, Comparable {
     case base
     /// Set on the operation itself.
     case own
-
-    static func < (left: CallbackQueueRank, right: CallbackQueueRank) -> Bool { left.rawValue < right.rawValue }
 }
 
 extension ManagedOperation {
