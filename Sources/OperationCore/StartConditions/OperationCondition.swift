@@ -50,7 +50,8 @@ public struct OperationCondition: Sendable {
 
     /// A short description of the requirement that the condition checks.
     public let name: String
-    private let evaluator: @Sendable (Context) async -> Verdict
+    /// Evaluates the condition in the current task and returns the verdict.
+    package let evaluate: @Sendable (Context) async -> Verdict
 
     /// Creates a condition that a closure checks.
     ///
@@ -60,13 +61,8 @@ public struct OperationCondition: Sendable {
     ///     operation. If a dependency was added while the closure ran, the closure may be called again.
     public init(_ name: String, _ evaluate: @escaping @Sendable (Context) async -> Verdict) {
         self.name = name
-        evaluator = evaluate
+        self.evaluate = evaluate
     }
-
-    /// Evaluates the condition in the current task and returns the verdict.
-    ///
-    /// - Parameter context: The information about the operation.
-    package func evaluate(_ context: Context) async -> Verdict { await evaluator(context) }
 }
 
 // Combined conditions. To combine many, use `all` and `any`, which need no nesting.
