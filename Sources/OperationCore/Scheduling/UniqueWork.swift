@@ -157,22 +157,20 @@ extension ManagedOperation {
 /// An *existing operation* is an operation that was added with the key and has not ended. See
 /// ``QueueManager/addUnique(_:key:policy:)``.
 public struct UniqueWorkPolicy: Sendable, Hashable, CustomStringConvertible {
-    enum Kind: String { case keep, replace, append }
-
-    let kind: Kind
+    private let name: String
 
     /// The queue keeps the existing operation and cancels the new operation with the cause `alreadyPresent`.
     ///
     /// If all existing operations have an outcome but have not ended yet, the new operation runs after they end.
-    public static let keep = Self(kind: .keep)
+    public static let keep = Self(name: "keep")
     /// The queue cancels the existing operations with the cause `replaced` and runs the new operation after they have
     /// ended.
-    public static let replace = Self(kind: .replace)
+    public static let replace = Self(name: "replace")
     /// The queue runs the new operation after all existing operations have ended, regardless of their outcomes.
-    public static let append = Self(kind: .append)
+    public static let append = Self(name: "append")
 
     /// The name of the policy.
-    public var description: String { kind.rawValue }
+    public var description: String { name }
 }
 
 /// The operations of a queue by their keys, as a value, with a line for each key of which the first operation may run.
