@@ -208,11 +208,6 @@ private func names(_ entries: [QueueEntry]) -> String { list(entries.map(\.name)
 
 private func names(of operations: [Operation]) -> String { list(operations.map(\.displayName)) }
 
-extension QueueExplanation {
-    /// Returns the first few names of children.
-    static func names(of children: [ManagedOperation]) -> String { list(children.map(\.displayName)) }
-}
-
 private func list(_ names: [String]) -> String {
     let shown = names.prefix(5).sorted().joined(separator: ", ")
     return names.count > 5 ? "\(shown) and \(names.count - 5) more" : shown
@@ -281,15 +276,11 @@ extension QueueEngine {
 
     /// Returns the state of an operation, including that of a plain operation in this queue.
     private func standing(ofAny operation: Operation) -> OperationStanding {
-        let stage = applyAfterReclaiming { state, _ in
-            slot(of: operation, state).map { state.machine.entries[Int($0)].stage }
-        }
-        if let stage, let state = QueueEntry.State(stage) { return .inQueue(name, state) }
-        return operation.standing
+        stage(of: operation).map { OperationStanding.inQueue(name, $0) } ?? operation.standing
     }
 
     /// Returns the state of an operation that the queue holds.
-    fileprivate func stage(of operation: ManagedOperation) -> QueueEntry.State? {
+    fileprivate func stage(of operation: Operation) -> QueueEntry.State? {
         applyAfterReclaiming { state, _ in
             slot(of: operation, state).flatMap { QueueEntry.State(state.machine.entries[Int($0)].stage) }
         }
@@ -394,7 +385,7 @@ extension WaitReason {
         guard kind == .children, let group else { return self }
         let children = group.presentChildren
         if !children.isEmpty {
-            return WaitReason(.children, "\(self): \(QueueExplanation.names(of: children))")
+            return WaitReason(.children, "\(self): \(names(of: children))")
         }
         guard group.hasReader else { return self }
         return isSuspended ? nil : WaitReason(.children, "waiting for the next element of its sequence")
