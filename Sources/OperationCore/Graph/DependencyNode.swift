@@ -49,7 +49,6 @@ class DependencyNode: @unchecked Sendable {
     /// The number of dependencies that the operation ever had.
     final var additions: Int { links.withLock { Int($0.additions) } }
     final var upstreamOperations: [Operation] { links.withLock { $0.upstreamOperations } }
-    final var upstreamOriginals: [Operation] { links.withLock { $0.liveUpstream } }
     final var unendedUpstream: [Operation] { links.withLock { $0.unendedUpstream } }
     final var liveDownstream: [DependencyNode] { links.withLock { $0.liveDownstream } }
 

@@ -190,7 +190,7 @@ final class OperationNode: DependencyNode, @unchecked Sendable {
     }
 
     /// The dependencies of this package that have not ended.
-    var liveUpstream: [ManagedOperation] { upstreamOriginals.compactMap { $0 as? ManagedOperation } }
+    var liveUpstream: [ManagedOperation] { links.withLock { $0.liveUpstream }.compactMap { $0 as? ManagedOperation } }
 
     /// The operations that wait for this one and are in a queue or were started.
     var listeningDownstream: [ManagedOperation] { liveDownstream.compactMap { ($0 as? OperationNode)?.listening } }

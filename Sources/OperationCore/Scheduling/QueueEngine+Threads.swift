@@ -393,7 +393,8 @@ extension QueueEngine {
     /// entries that were assigned to other threads. So no assigned entry waits while a thread that could run it has no
     /// work.
     func assign(to worker: WorkerContext, after job: QueueMachine.Job, _ state: inout State) {
-        guard !job.asks, mayAssign(state) else { return }
+        // Entries are only assigned if there is no observer of each step and no limit on the capacity.
+        guard !job.asks, state.machine.journal == nil, state.capacity == .max, !recording.isRecording else { return }
         worker.batchSize?.update(source.now)
         guard let size = worker.batchSize else {
             worker.batchSize = BatchSize(source.now)
@@ -412,11 +413,6 @@ extension QueueEngine {
 
     /// The number of entries that are assigned to threads, for tests.
     package var assignedCount: Int { state.withLock { $0.machine.counts.assigned } }
-
-    /// Returns whether entries may be assigned, because there is no observer of each step and no limit on the capacity.
-    private func mayAssign(_ state: State) -> Bool {
-        state.machine.journal == nil && state.capacity == .max && !recording.isRecording
-    }
 
     /// Forgets the empty list of a thread that gets another list or leaves.
     func forgetBatch(of worker: WorkerContext, _ state: inout State) {
@@ -440,7 +436,8 @@ extension QueueEngine {
 
     func reclaim(_ batch: AssignedEntries, _ state: inout State, _ after: inout After) {
         let reclaimed = batch.reclaim()
-        state.machine.countStarts(reclaimed.ended.count)
+        // The ended entries have also begun since they were assigned.
+        state.machine.starts &+= UInt64(reclaimed.ended.count)
         for ended in reclaimed.ended { end(ended.slot, .success, &state, &after) }
         if let current = reclaimed.current { state.machine.beginAssigned(current) }
         for job in reclaimed.waiting { state.machine.reclaim(job) }

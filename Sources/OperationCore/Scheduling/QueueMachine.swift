@@ -498,9 +498,6 @@ extension QueueMachine {
         Job(key: key, work: exchange(&entries[Int(key.slot)].work, with: .none), asks: false)
     }
 
-    /// Records that a number of assigned entries have begun and ended.
-    mutating func countStarts(_ count: Int) { starts &+= UInt64(count) }
-
     /// Whether an entry of another level than the assigned ones may be next, if there are assigned ones.
     var isAssignedLevelContested: Bool { lines.hasOther(than: assignedLevel) }
 

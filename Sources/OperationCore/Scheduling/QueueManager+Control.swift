@@ -145,7 +145,9 @@ extension QueueManager {
         }
         timer?.cancel()
         // Another thread may be about to add operations that the queue accepted before it was shut down.
-        await withCheckedContinuation { continuation in engine.whenAllAccepted { continuation.resume() } }
+        await withCheckedContinuation { continuation in
+            engine.apply { state, _ in state.acceptanceWaiters.append { continuation.resume() } }
+        }
         let abandoned = engine.operations
         // The handlers of operations that ended in time are still called.
         engine.cancelAll(because: .shutDown(name))
@@ -253,12 +255,6 @@ extension QueueEngine {
 
     /// The number of waits for an empty queue, including abandoned waits that are still stored, for tests.
     package var drainWaiterCount: Int { state.withLock { $0.drainWaiters.count } }
-
-    /// Calls `notify` once when no thread is about to add accepted operations, or immediately if there is no such
-    /// thread.
-    func whenAllAccepted(_ notify: @escaping @Sendable () -> Void) {
-        apply { state, _ in state.acceptanceWaiters.append(notify) }
-    }
 }
 
 // Canceling the operations of an owner.
@@ -295,14 +291,10 @@ extension QueueEngine {
         var others: Set<ObjectIdentifier>?
         return owned.cancel(because: cause) { operation in
             if let own = operation as? ManagedOperation { return own.core.withLock { $0.host } === self }
-            let known = others ?? plainOperations
+            let known = others ?? Set(operations.map { ObjectIdentifier($0) })
             others = known
             return known.contains(ObjectIdentifier(operation))
         }
-    }
-
-    private var plainOperations: Set<ObjectIdentifier> {
-        Set(operations.lazy.filter { !($0 is ManagedOperation) }.map { ObjectIdentifier($0) })
     }
 }
 

@@ -297,7 +297,9 @@ extension QueueEngine {
         if machine.isSuspended { reasons.append(.suspended(because: state.suspension.reasons)) }
         if let wait = barrierWait(slot, machine) { reasons.append(wait) }
         guard entry.stage == .ready, reasons.isEmpty else { return reasons }
-        let ahead = machine.countReady(before: entry)
+        let ahead = machine.entries.count {
+            $0.stage == .ready && machine.isInFront($0.epoch) && $0.level > entry.level
+        }
         if machine.running >= machine.width {
             reasons.append(.width(machine.width, holders: entries(machine) { $1.stage == .running && !$1.isResting }))
         } else if state.threads.isFull {
@@ -329,13 +331,6 @@ extension QueueEngine {
             let slot = QueueMachine.Slot(index)
             return isWanted(slot, entry) ? QueueEntry(slot, entry) : nil
         }
-    }
-}
-
-extension QueueMachine {
-    /// Returns the number of ready entries that have a more urgent level.
-    fileprivate func countReady(before entry: Entry) -> Int {
-        entries.count { $0.stage == .ready && isInFront($0.epoch) && $0.level > entry.level }
     }
 }
 
