@@ -172,8 +172,7 @@ extension ManagedOperation {
             let (parent, slot) = operation.core.withLock { ($0.parentEngine, $0.parentSlot) }
             guard let parent else { return false }
             let (isShielded, isCancellingChildren, group) = parent.state.withLock { state in
-                let isShielded = state.children.indices.contains(Int(slot)) && state.machine.isShielded(slot)
-                return (isShielded, state.machine.isCancellingChildren, state.operation)
+                (state.isShielded(slot), state.machine.isCancellingChildren, state.operation)
             }
             if isShielded { return false }
             if isCancellingChildren { return true }

@@ -103,18 +103,13 @@ package final class GroupEngine: ParentGroup, @unchecked Sendable {
     // The part of a group that its operations use.
 
     override func group(around slot: Int32 = -1) -> ManagedOperation? {
-        state.withLock { state in
-            let isShielded = state.children.indices.contains(Int(slot)) && state.machine.isShielded(slot)
-            return isShielded ? nil : state.operation
-        }
+        state.withLock { $0.isShielded(slot) ? nil : $0.operation }
     }
 
     override func childDidChange(_ child: ManagedOperation, _ slot: Int32) {
         var isToEnd = false
         apply { state in
-            guard state.children.indices.contains(Int(slot)), state.children[Int(slot)].operation?.life === child else {
-                return
-            }
+            guard state.holds(child, at: slot) else { return }
             let (isReady, isDecided) = child.core.withLock { ($0.isReady, $0.machine.ending != nil) }
             if isDecided, state.machine.phase != .collecting {
                 isToEnd = state.machine.activateImmediately(slot)
@@ -146,8 +141,7 @@ package final class GroupEngine: ParentGroup, @unchecked Sendable {
         while let (engine, slot) = next {
             next = nil
             let (isShielded, mark, operation, isSilent) = engine.state.withLock { state in
-                let isShielded = state.children.indices.contains(Int(slot)) && state.machine.isShielded(slot)
-                return (isShielded, state.mark, state.operation, state.isSilent)
+                (state.isShielded(slot), state.mark, state.operation, state.isSilent)
             }
             if isShielded { break }
             known = mark
@@ -213,8 +207,7 @@ package final class GroupEngine: ParentGroup, @unchecked Sendable {
         before child: ManagedOperation, at slot: Int32, atMost most: Int
     ) -> [ManagedOperation] {
         state.withLock { state in
-            guard state.children.indices.contains(Int(slot)), state.children[Int(slot)].operation?.life === child,
-                state.machine.isHeldByWidth(slot), state.machine.active <= most
+            guard state.holds(child, at: slot), state.machine.isHeldByWidth(slot), state.machine.active <= most
             else { return [] }
             let active = state.activeChildren.map(\.life)
             return active.count == state.machine.active ? active : []
@@ -239,13 +232,19 @@ package final class GroupEngine: ParentGroup, @unchecked Sendable {
 }
 
 extension GroupEngine.State {
-    /// The objects that call the progress listeners.
-    var reporters: [GroupProgressReporter] { [reporter, mainActorReporter].compactMap { $0 } }
+    func isShielded(_ slot: Int32) -> Bool { children.indices.contains(Int(slot)) && machine.isShielded(slot) }
 
+    /// Returns whether a slot contains an operation or one that is mapped from it, because another child may have the
+    /// slot by now.
+    func holds(_ child: ManagedOperation, at slot: Int32) -> Bool {
+        children.indices.contains(Int(slot)) && children[Int(slot)].operation?.life === child
+    }
+
+    /// Returns the objects that call the progress listeners, and removes them.
     mutating func takeReporters() -> [GroupProgressReporter] {
         if reporter == nil, mainActorReporter == nil { return [] }
         defer { (reporter, mainActorReporter) = (nil, nil) }
-        return reporters
+        return [reporter, mainActorReporter].compactMap { $0 }
     }
 
     mutating func silence() {

@@ -432,11 +432,7 @@ extension GroupEngine {
     /// Notes how much of a child is completed.
     func childDidAdvance(_ child: ManagedOperation, _ slot: GroupMachine.Slot, to fraction: Double) {
         let hasChanged = state.withLock { state in
-            // Another child may have the slot by now.
-            guard state.children.indices.contains(Int(slot)), state.children[Int(slot)].operation?.life === child else {
-                return false
-            }
-            return state.meter.mark(slot, fraction)
+            state.holds(child, at: slot) && state.meter.mark(slot, fraction)
         }
         if hasChanged { reportProgress() }
     }
@@ -455,8 +451,7 @@ extension GroupEngine {
             guard let operation, let change else { return }
             let (outer, slot) = operation.core.withLock { ($0.parentEngine, $0.parentSlot) }
             let hasChanged = outer?.state.withLock { state in
-                state.children.indices.contains(Int(slot)) && state.children[Int(slot)].operation?.life === operation
-                    && state.meter.mark(slot, change)
+                state.holds(operation, at: slot) && state.meter.mark(slot, change)
             }
             if hasChanged == true { next = outer }
         }
