@@ -203,7 +203,7 @@ struct TracedOperation: Sendable {
         last = max(last, event.moment)
         switch event.kind {
         case .attemptBegan:
-            endWait(event)
+            waits.endLast(event.moment)
             sizeBefore += attempts.last?.size ?? 0
             attempts.append(Attempt(number: event.attempt, began: event.moment))
             guard attempts.count > Self.most else { return }
@@ -211,7 +211,7 @@ struct TracedOperation: Sendable {
             waits.removeAll { ($0.ended ?? last) < attempts[0].began }
             forgottenAttempts += 1
         case .decided:
-            endWait(event)
+            waits.endLast(event.moment)
             guard let decision = event.decision, decision.pause != nil || decision.waitReason != nil else { return }
             let pause: WaitReason.Kind = decision.pause == .zero ? .place : .pause
             let kind = (decision.waitReason?.kind ?? pause).description
@@ -219,14 +219,10 @@ struct TracedOperation: Sendable {
         case .suspended, .resumed:
             if marks.count < Self.most { marks.append(("\(event.kind)", event.moment)) }
         case .operationEnded:
-            endWait(event)
+            waits.endLast(event.moment)
             (ended, ending) = (event.moment, event.ending)
         default: recordInAttempt(event)
         }
-    }
-
-    private mutating func endWait(_ event: NetworkEvent) {
-        if !waits.isEmpty, waits[waits.count - 1].ended == nil { waits[waits.count - 1].ended = event.moment }
     }
 
     private mutating func recordInAttempt(_ event: NetworkEvent) {
@@ -239,12 +235,12 @@ struct TracedOperation: Sendable {
         switch event.kind {
         case .held:
             let kind = event.waitReason?.kind.description ?? "held"
-            attempt.endWait(event.moment)
+            attempt.waits.endLast(event.moment)
             let wait = Wait(name: "held: \(kind)", note: event.waitReason?.description, began: event.moment)
             attempt.waits.keep(wait, of: Self.most)
-        case .wentOn: attempt.endWait(event.moment)
+        case .wentOn: attempt.waits.endLast(event.moment)
         case .sending:
-            attempt.endWait(event.moment)
+            attempt.waits.endLast(event.moment)
             attempt.sent = event.moment
         case .hopBegan: attempt.hops.keep(Hop(summary: event.summary, began: event.moment), of: Self.most)
         case .bodySent: attempt.change { $0.bodySent = event.moment }
@@ -259,7 +255,7 @@ struct TracedOperation: Sendable {
                 hop.isOpen = false
             }
         case .attemptEnded:
-            attempt.endWait(event.moment)
+            attempt.waits.endLast(event.moment)
             (attempt.ended, attempt.ending, attempt.code) = (event.moment, event.ending, event.error?.code)
             if attempt.hops.isEmpty, let sent = attempt.sent {
                 let hop = Hop(
@@ -277,13 +273,16 @@ extension NetworkEvent {
 }
 
 extension TracedOperation.Attempt {
-    fileprivate mutating func endWait(_ moment: OperationInstant) {
-        if !waits.isEmpty, waits[waits.count - 1].ended == nil { waits[waits.count - 1].ended = moment }
-    }
-
     /// Changes the current hop.
     fileprivate mutating func change(_ change: (inout TracedOperation.Hop) -> Void) {
         if hops.last?.isOpen == true { change(&hops[hops.count - 1]) }
+    }
+}
+
+extension [TracedOperation.Wait] {
+    /// Ends the current wait.
+    fileprivate mutating func endLast(_ moment: OperationInstant) {
+        if !isEmpty, self[count - 1].ended == nil { self[count - 1].ended = moment }
     }
 }
 
