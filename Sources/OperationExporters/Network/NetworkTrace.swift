@@ -298,11 +298,7 @@ extension Array {
 ///
 /// The phases are consecutive and never negative, regardless of the measurements.
 package struct TransferPhases: Sendable {
-    package enum Kind: String, Sendable, CaseIterable, CustomStringConvertible {
-        case queued, dns, connect, tls, request, wait, receive
-
-        package var description: String { rawValue }
-    }
+    package enum Kind: Sendable { case queued, dns, connect, tls, request, wait, receive }
 
     /// The phases in their order, with the times at which they begin and end, measured from the start of the transfer.
     package private(set) var list: [(kind: Kind, began: Duration, ended: Duration)] = []
