@@ -28,8 +28,12 @@ package struct QueueExplanation: Sendable, CustomStringConvertible {
         ///
         /// The associated values are the other operation and its state.
         case dependency(Operation, OperationStanding)
-        /// The operation waits because of a delay or another start condition.
-        case hold(Hold)
+        /// The operation waits because of a delay or another start condition, after its dependencies have ended.
+        ///
+        /// The associated values are the kind of start condition, a clause that describes it, such as "its startDelay
+        /// has not elapsed", and the operations, in any queue, that hold the resource that the entry needs. The kinds
+        /// are `delay`, `condition`, `throttle`, `category`, `group` (a suspended group), `groupWidth` and `admission`.
+        case hold(kind: String, detail: String, holders: [Operation])
         /// The queue is suspended, possibly with a reason.
         ///
         /// See ``QueueManager/suspend(because:)``.
@@ -65,19 +69,6 @@ package struct QueueExplanation: Sendable, CustomStringConvertible {
         case resting(WaitReason)
         /// The operation was canceled, and its body is still running.
         case windingDown
-    }
-
-    /// A start condition that prevents an entry from beginning after its dependencies have ended.
-    package struct Hold: Sendable {
-        /// The kind of start condition.
-        ///
-        /// The kinds are `delay`, `condition`, `throttle`, `category`, `group` (a suspended group), `groupWidth` and
-        /// `admission`. Future versions may add kinds.
-        package let kind: String
-        /// A clause that describes the start condition, such as "its startDelay has not elapsed".
-        package let detail: String
-        /// The operations, in any queue, that hold the resource that the entry needs.
-        package let holders: [Operation]
     }
 }
 
@@ -146,7 +137,9 @@ extension QueueExplanation.Reason: CustomStringConvertible {
     package var description: String {
         switch self {
         case .dependency(let operation, let standing): "it depends on \(operation.displayName) (\(standing))"
-        case .hold(let hold): "\(hold.detail)\(hold.namesHolders ? "" : " (held by \(names(of: hold.holders)))")"
+        case .hold("throttle", let detail, _): detail
+        case .hold(_, let detail, let holders):
+            detail + (holders.isEmpty ? "" : " (held by \(names(of: holders)))")
         case .suspended(let reason): "the queue is suspended" + (reason.map { " (\($0))" } ?? "")
         case .threadLimit(let count): "all \(count) threads that the queues of the process may have are busy"
         case .barrier(nil, let ahead): "it is a barrier, and \(names(ahead)) must end first"
@@ -167,15 +160,12 @@ extension QueueExplanation.Reason: CustomStringConvertible {
     }
 }
 
-extension QueueExplanation.Hold {
-    /// Whether the detail already names all holders.
-    fileprivate var namesHolders: Bool { holders.isEmpty || kind == "throttle" }
-
-    /// Creates the hold for a throttle whose key may not run yet.
+extension QueueExplanation.Reason {
+    /// Creates the hold for a throttle whose key may not run yet, with a detail that names the holder.
     static func throttle(_ key: String, until: OperationInstant, _ runner: ManagedOperation?) -> Self {
         let ends = runner.map { "after \($0.displayName) has ended" } ?? "after the current run has ended"
         let moment = until == .distantFuture ? ends : "at \(until)"
-        return Self(
+        return .hold(
             kind: "throttle", detail: "its key \"\(key)\" may run again \(moment)",
             holders: runner.map { [$0] } ?? [])
     }
@@ -191,15 +181,15 @@ extension QueueExplanation.Hold {
         }
         if holders.count >= category.limit {
             let line = ahead.isEmpty ? "" : "it is behind \(names(of: ahead)), and "
-            return Self(kind: "category", detail: "\(line)category \(category) has no free slot", holders: holders)
+            return .hold(kind: "category", detail: "\(line)category \(category) has no free slot", holders: holders)
         }
         guard let first = ahead.first else { return nil }
         var detail = "it is behind \(names(of: ahead)), which came first for category \(category)"
         guard case .categories(let others) = first.admissionStanding,
             let other = others.first(where: { $0 != category && $0.holders.count >= $0.limit })
-        else { return Self(kind: "category", detail: detail, holders: []) }
+        else { return .hold(kind: "category", detail: detail, holders: []) }
         detail += ", and \(first.displayName) waits for category \(other)"
-        return Self(kind: "category", detail: detail, holders: other.holders)
+        return .hold(kind: "category", detail: detail, holders: other.holders)
     }
 }
 
@@ -226,7 +216,7 @@ extension QueueEngine {
         guard let look, let place = QueueEntry.State(look.stage) else {
             let hold = (operation as? ManagedOperation)?.life.holdByWidth
             return QueueExplanation(
-                operation: operation, queue: name, standing: operation.standing, reasons: hold.map { [.hold($0)] } ?? []
+                operation: operation, queue: name, standing: operation.standing, reasons: hold.map { [$0] } ?? []
             )
         }
         var reasons: [QueueExplanation.Reason] = []
@@ -234,10 +224,10 @@ extension QueueEngine {
         case .waiting:
             reasons = operation.unendedDependencies.map { .dependency($0, standing(ofAny: $0)) }
             if (operation as? ManagedOperation)?.core.withLock({ $0.isHeldByGroup }) == true {
-                reasons.append(.hold(.init(kind: "group", detail: "its group is suspended", holders: [])))
+                reasons.append(.hold(kind: "group", detail: "its group is suspended", holders: []))
             }
             if reasons.isEmpty, !isReadyByItself { reasons = [.ownReadiness] }
-        case .held: reasons = holds(on: operation).map { .hold($0) }
+        case .held: reasons = holds(on: operation)
         case .running: reasons = (operation as? ManagedOperation)?.pauses ?? []
         case .ready, .ending: break
         }
@@ -246,22 +236,19 @@ extension QueueEngine {
     }
 
     /// Returns the start conditions that hold back an entry whose dependencies have ended.
-    private func holds(on operation: Operation) -> [QueueExplanation.Hold] {
+    private func holds(on operation: Operation) -> [QueueExplanation.Reason] {
         guard let operation = operation as? ManagedOperation else { return [] }
         switch operation.admissionStanding {
         case .evaluating(let conditions):
             let names = conditions.joined(separator: ", ")
-            return [
-                QueueExplanation.Hold(
-                    kind: "condition", detail: "its conditions are being checked (\(names))", holders: [])
-            ]
+            return [.hold(kind: "condition", detail: "its conditions are being checked (\(names))", holders: [])]
         case .throttled(let key, let until, let runner):
             return [.throttle(key, until: until, runner)]
         case .categories(let categories): return categories.compactMap { .category($0, for: operation) }
         case .none:
             let isDelayed = operation.core.withLock { $0.hasDelayLeft }
             let detail = isDelayed ? "its startDelay has not elapsed" : "it has not asked for admission yet"
-            return [QueueExplanation.Hold(kind: isDelayed ? "delay" : "admission", detail: detail, holders: [])]
+            return [.hold(kind: isDelayed ? "delay" : "admission", detail: detail, holders: [])]
         }
     }
 
@@ -389,11 +376,11 @@ extension WaitReason {
 
 extension ManagedOperation {
     /// The hold of a child that waits for a slot in the width of its group.
-    fileprivate var holdByWidth: QueueExplanation.Hold? {
+    fileprivate var holdByWidth: QueueExplanation.Reason? {
         let siblings = siblingsThatFillWidth()
         guard !siblings.isEmpty, let group = core.withLock({ $0.parent }) else { return nil }
         let width = group.width
-        return QueueExplanation.Hold(
+        return .hold(
             kind: "groupWidth",
             detail: "its group runs at most \(width) \(width == 1 ? "child" : "children") at a time", holders: siblings)
     }

@@ -93,8 +93,8 @@ struct ExplainTests {
         try queue.add(operation)
         let why = queue.explanation(of: operation)
         #expect(why.description == "late is held in queue slow: its startDelay has not elapsed.")
-        guard case .hold(let hold)? = why.reasons.first else { return unmet("The explanation names no hold.") }
-        #expect(hold.kind == "delay")
+        guard case .hold(let kind, _, _)? = why.reasons.first else { return unmet("The explanation names no hold.") }
+        #expect(kind == "delay")
         clock.advance(by: .seconds(5))
         await operation.finishOnceBegun(withResult: 1)
         await queue.drained()
@@ -121,10 +121,10 @@ struct ExplainTests {
         }
         try await queue.addAndBegin(first)
         try queue.add(second)
-        guard case .hold(let hold)? = queue.explanation(of: second).reasons.first
+        guard case .hold(let kind, _, let holders)? = queue.explanation(of: second).reasons.first
         else { return unmet("The explanation names no hold.") }
-        #expect(hold.kind == "throttle")
-        #expect(hold.holders == [first])
+        #expect(kind == "throttle")
+        #expect(holders == [first])
         #expect(
             queue.explain(second)
                 == "second is held in queue admitting: its key \"refresh\" may run again after first has ended.")
