@@ -57,10 +57,9 @@ extension ManagedOperation {
             return isGranted
         case .categories:
             let (categories, host) = core.withLock { ($0.admission?.categories ?? [], $0.host) }
-            // An operation in a queue requests its categories when it has a slot.
-            let isGranted =
-                host.map { CategoryRegistry.enqueue(ticket, for: categories, in: $0) }
-                ?? CategoryRegistry.ask(ticket, for: categories)
+            // An operation in a queue holds nothing yet, and requests its categories when it has a slot.
+            if let host { CategoryRegistry.enqueue(ticket, for: categories, in: host) }
+            let isGranted = host == nil && CategoryRegistry.ask(ticket, for: categories)
             if !isCurrent(ticket) { CategoryRegistry.leave(ticket) }
             if !isGranted { cancelIfHeldAround() }
             return isGranted

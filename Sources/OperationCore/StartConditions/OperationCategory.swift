@@ -107,15 +107,12 @@ enum CategoryRegistry {
     }
 
     /// Puts an operation of a queue in line, and notifies it when the categories seem to be free.
-    ///
-    /// - Returns: False, because the operation holds nothing yet.
-    static func enqueue(_ ticket: AdmissionTicket, for categories: [OperationCategory], in queue: HostQueue) -> Bool {
+    static func enqueue(_ ticket: AdmissionTicket, for categories: [OperationCategory], in queue: HostQueue) {
         let demands = demands(categories), line = ObjectIdentifier(queue)
         change { machine in
             machine.enqueue(ticket, for: demands, in: line)
             return ((), [])
         }
-        return false
     }
 
     /// Returns how long a refused operation may keep its slot and wait, or `nil` if it must give up the slot.
