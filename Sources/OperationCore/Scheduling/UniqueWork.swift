@@ -196,7 +196,6 @@ package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
     private struct Line {
         var places: [Int: Place] = [:]
         var numbers: [ObjectIdentifier: Int] = [:]
-        var first: Int?
         var last: Int?
     }
 
@@ -259,10 +258,7 @@ package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
         lines[key]?.places[lastNumber] = Place(work: work, turn: ahead == nil ? nil : turn, before: last)
         lines[key]?.numbers[ObjectIdentifier(work)] = lastNumber
         lines[key]?.last = lastNumber
-        guard let last, let ahead else {
-            lines[key]?.first = lastNumber
-            return .runs
-        }
+        guard let last, let ahead else { return .runs }
         lines[key]?.places[last]?.after = lastNumber
         return .waits(behind: ahead, cancelling: others)
     }
@@ -285,7 +281,6 @@ package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
         if let before = place.before { lines[key]?.places[before]?.after = place.after }
         if let after = place.after { lines[key]?.places[after]?.before = place.before }
         if lines[key]?.last == number { lines[key]?.last = place.before }
-        if lines[key]?.first == number { lines[key]?.first = place.after }
         guard let after = place.after else {
             if place.before == nil, let index = lines.index(forKey: key) { trash.append(lines.remove(at: index)) }
             return .nothing
