@@ -104,10 +104,7 @@ public final class FileMoveOperation: FileOperation<URL>, @unchecked Sendable {
     }
 
     override func perform(_ work: FileWork) throws(FileInterruption) -> URL {
-        let move = ItemMove(
-            source: try FileAddress(source, for: .moving), destination: try FileAddress(destination, for: .moving),
-            options: options, work: work)
-        try move.make()
+        try work.move(FileAddress(source, for: .moving), to: FileAddress(destination, for: .moving), options)
         return destination
     }
 }
