@@ -153,13 +153,10 @@ final class LoopbackConnection {
             buffer = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(size))
             rest(for: interval)
         }
-        switch Sockets.receive(file, into: buffer) {
-        case .bytes(let count):
-            parser.append(UnsafeRawBufferPointer(rebasing: buffer.prefix(count)))
-            parse()
-        case .nothing: break
-        case .end, .failed: clientLeft()
-        }
+        guard let count = Sockets.receive(file, into: buffer) else { return clientLeft() }
+        guard count > 0 else { return }
+        parser.append(UnsafeRawBufferPointer(rebasing: buffer.prefix(count)))
+        parse()
     }
 
     private func rest(for interval: Duration) {

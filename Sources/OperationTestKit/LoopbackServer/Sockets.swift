@@ -7,13 +7,6 @@ import OperationCore
 /// The socket functions of the system, without blocking, without signals, and with descriptors that are not
 /// inherited.
 enum Sockets {
-    enum Received {
-        case bytes(Int)
-        case nothing
-        case end
-        case failed
-    }
-
     /// Creates a listening socket, and returns it with its assigned port.
     static func listen(
         on address: LoopbackAddress, options: LoopbackServer.Options
@@ -29,7 +22,7 @@ enum Sockets {
             }
             return (file, address)
         } catch {
-            closeFile(file)
+            close(file)
             throw error
         }
     }
@@ -45,13 +38,14 @@ enum Sockets {
         return (connection, false)
     }
 
-    static func receive(_ file: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Received {
+    /// Receives bytes and returns their number, which is 0 if no bytes have arrived, or nil if the connection has
+    /// ended.
+    static func receive(_ file: Int32, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
         while true {
             let count = recv(file, buffer.baseAddress, buffer.count, 0)
-            if count > 0 { return .bytes(count) }
-            if count == 0 { return .end }
+            if count >= 0 { return count > 0 ? count : nil }
             if errno == EINTR { continue }
-            return errno == EAGAIN || errno == EWOULDBLOCK ? .nothing : .failed
+            return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : nil
         }
     }
 
@@ -60,9 +54,9 @@ enum Sockets {
     static func send(_ file: Int32, _ bytes: UnsafeRawBufferPointer) -> Int? {
         while true {
             #if canImport(Darwin)
-                let count = sendBytes(file, bytes.baseAddress, bytes.count, 0)
+                let count = Foundation.send(file, bytes.baseAddress, bytes.count, 0)
             #else
-                let count = sendBytes(file, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+                let count = Foundation.send(file, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
             #endif
             if count >= 0 { return count }
             if errno == EINTR { continue }
@@ -72,13 +66,13 @@ enum Sockets {
 
     static func closeSending(_ file: Int32) { _ = shutdown(file, Int32(SHUT_WR)) }
 
-    static func close(_ file: Int32) { closeFile(file) }
+    static func close(_ file: Int32) { _ = Foundation.close(file) }
 
     /// Closes a connection in a way that the other side sees as a reset.
     static func reset(_ file: Int32) {
         var linger = linger(l_onoff: 1, l_linger: 0)
         setsockopt(file, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
-        closeFile(file)
+        close(file)
     }
 
     /// Creates a pipe with non-blocking ends.
@@ -88,8 +82,6 @@ enum Sockets {
         for end in ends { prepare(end) }
         return (ends[0], ends[1])
     }
-
-    static func remove(_ path: String) { unlink(path) }
 
     private static func open(_ address: LoopbackAddress) throws(LoopbackServerError) -> Int32 {
         let family =
@@ -160,13 +152,6 @@ enum Sockets {
             unsafeBitCast(symbol, to: AcceptWithFlags.self)
         }
     #endif
-}
-
-// These functions have different names, because the methods above hide the originals.
-private func closeFile(_ file: Int32) { _ = close(file) }
-
-private func sendBytes(_ file: Int32, _ start: UnsafeRawPointer?, _ count: Int, _ flags: Int32) -> Int {
-    send(file, start, count, flags)
 }
 
 extension LoopbackServerError {
@@ -267,7 +252,7 @@ struct LoopbackListeners: Sendable {
 
     func close() {
         for file in files { Sockets.close(file) }
-        for case .unixSocket(let path) in addresses.map(\.kind) { Sockets.remove(path) }
+        for case .unixSocket(let path) in addresses.map(\.kind) { unlink(path) }
     }
 
     private mutating func add(_ address: LoopbackAddress, _ options: LoopbackServer.Options) throws(LoopbackServerError)
