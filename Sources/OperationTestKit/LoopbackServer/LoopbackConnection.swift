@@ -61,7 +61,7 @@ final class LoopbackConnection {
             $0.connections += 1
             $0.openConnections += 1
         }
-        if let greeting = loop.routes.current.greeting?(number) {
+        if let greeting = loop.routes.greeting?(number) {
             play(greeting, isHead: false, closes: false)
             advance()
         }
@@ -197,7 +197,7 @@ final class LoopbackConnection {
             target: head.target, version: head.version, fields: head.fields, headBytes: head.bytes,
             headArrived: loop.options.clock.now)
         requestCount += 1
-        let route = loop.routes.current.route(request.method, request.path)
+        let route = loop.routes.route(request.method, request.path)
         exchange = Exchange(request: request, closes: head.closes, route: route)
         loop.journal.begin(request)
         guard !isSilent else { return }

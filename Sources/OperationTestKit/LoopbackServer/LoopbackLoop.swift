@@ -9,7 +9,7 @@ import OperationCore
 /// The loop and its connections are used only on the server's thread.
 final class LoopbackLoop {
     let options: LoopbackServer.Options
-    let routes: LoopbackRouteTable
+    let routes: LoopbackRoutes
     let journal: LoopbackJournal
     let mailbox: LoopbackInbox
     let poller: any Poller
@@ -27,7 +27,7 @@ final class LoopbackLoop {
 
     init(
         _ options: LoopbackServer.Options, _ listeners: LoopbackListeners, _ mailbox: LoopbackInbox,
-        _ routes: LoopbackRouteTable, _ journal: LoopbackJournal
+        _ routes: LoopbackRoutes, _ journal: LoopbackJournal
     ) {
         self.options = options
         self.listeners = listeners
@@ -185,15 +185,4 @@ final class LoopbackInbox: Sendable {
         Sockets.close(writing)
         Sockets.close(reading)
     }
-}
-
-/// The routes of a server, which tests can change while the server's thread reads them.
-final class LoopbackRouteTable: Sendable {
-    private let routes = Locked(LoopbackRoutes())
-
-    func change(_ change: (inout LoopbackRoutes) -> Void) {
-        routes.withLock { change(&$0) }
-    }
-
-    var current: LoopbackRoutes { routes.withLock { $0 } }
 }

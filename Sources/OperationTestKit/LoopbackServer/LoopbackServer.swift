@@ -31,7 +31,7 @@ public final class LoopbackServer: Sendable {
     package let addresses: [LoopbackAddress]
 
     private let journal: LoopbackJournal
-    private let routes: LoopbackRouteTable
+    private let routes = LoopbackRoutes()
     private let mailbox: LoopbackInbox
     private let ended = Gate()
 
@@ -47,7 +47,6 @@ public final class LoopbackServer: Sendable {
         }
         addresses = listeners.addresses
         journal = LoopbackJournal(keptRequests: options.keptRequests)
-        routes = LoopbackRouteTable()
         self.mailbox = mailbox
         let (journal, routes, ended) = (journal, routes, ended)
         let thread = Thread {
@@ -99,7 +98,7 @@ public final class LoopbackServer: Sendable {
     public func route(
         _ method: String, _ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer
     ) {
-        routes.change { $0.add(method, path, early: false, answer) }
+        routes.add(method, path, early: false, answer)
     }
 
     /// Sets the response to requests for a given path, regardless of their method.
@@ -110,7 +109,7 @@ public final class LoopbackServer: Sendable {
     ///   - path: The path without a query. A `*` at the end matches any text.
     ///   - answer: A closure that returns the response. The server calls the closure on its thread.
     public func route(_ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer) {
-        routes.change { $0.add(nil, path, early: false, answer) }
+        routes.add(nil, path, early: false, answer)
     }
 
     /// Sets a series of responses to requests with a given method and path.
@@ -147,7 +146,7 @@ public final class LoopbackServer: Sendable {
     public func routeEarly(
         _ method: String, _ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer
     ) {
-        routes.change { $0.add(method, path, early: true, answer) }
+        routes.add(method, path, early: true, answer)
     }
 
     /// Sets a response that can begin before the request body has arrived, for requests with a given path and any
@@ -159,7 +158,7 @@ public final class LoopbackServer: Sendable {
     ///   - path: The path without a query. A `*` at the end matches any text.
     ///   - answer: A closure that returns the response. The server calls the closure on its thread.
     public func routeEarly(_ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer) {
-        routes.change { $0.add(nil, path, early: true, answer) }
+        routes.add(nil, path, early: true, answer)
     }
 
     /// Sets the steps that the server performs on each new connection before it reads a request.
@@ -169,7 +168,7 @@ public final class LoopbackServer: Sendable {
     /// - Parameter script: A closure that receives the number of the connection, starting at 0, and returns the steps,
     ///   or `nil` to perform no steps. The server calls the closure on its thread.
     package func greet(_ script: @escaping @Sendable (Int) -> LoopbackAnswer?) {
-        routes.change { $0.greeting = script }
+        routes.greeting = script
     }
 
     /// Stops the server and closes all connections, but does not wait until the server's thread has ended.
@@ -412,8 +411,8 @@ package struct LoopbackAddress: Hashable, Sendable, CustomStringConvertible {
     func with(port: UInt16) -> LoopbackAddress { LoopbackAddress(kind: kind, port: port) }
 }
 
-/// The routes that assign closures to requests.
-struct LoopbackRoutes: Sendable {
+/// The routes that assign closures to requests, which tests can change while the server's thread reads them.
+final class LoopbackRoutes: Sendable {
     typealias Handler = @Sendable (LoopbackRequest) -> LoopbackAnswer
 
     struct Route: Sendable {
@@ -429,20 +428,26 @@ struct LoopbackRoutes: Sendable {
         }
     }
 
-    private var routes: [Route] = []
+    typealias Greeting = @Sendable (Int) -> LoopbackAnswer?
+
+    private let state = Locked((routes: [Route](), greeting: Greeting?.none))
+
     /// The script for each new connection, which runs before the server reads from it.
-    var greeting: (@Sendable (Int) -> LoopbackAnswer?)?
+    var greeting: Greeting? {
+        get { state.withLock { $0.greeting } }
+        set { state.withLock { $0.greeting = newValue } }
+    }
 
     /// Adds a route, which takes precedence over earlier routes.
-    mutating func add(_ method: String?, _ path: String, early: Bool, _ handler: @escaping Handler) {
+    func add(_ method: String?, _ path: String, early: Bool, _ handler: @escaping Handler) {
         let isPrefix = path.hasSuffix("*")
-        routes.append(
-            Route(
-                method: method, path: isPrefix ? String(path.dropLast()) : path, isPrefix: isPrefix,
-                answersEarly: early, handler: handler))
+        let route = Route(
+            method: method, path: isPrefix ? String(path.dropLast()) : path, isPrefix: isPrefix, answersEarly: early,
+            handler: handler)
+        state.withLock { $0.routes.append(route) }
     }
 
     func route(_ method: String, _ path: String) -> Route? {
-        routes.last { $0.matches(method, path) }
+        state.withLock { $0.routes }.last { $0.matches(method, path) }
     }
 }
