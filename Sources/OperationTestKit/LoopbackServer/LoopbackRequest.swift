@@ -182,18 +182,11 @@ public struct LoopbackCounts: Hashable, Sendable {
 
 /// The records of a server, which its thread writes, and which tests read and await.
 final class LoopbackJournal: Sendable {
-    private struct Waiter: Sendable {
-        let id: Int
-        let isReached: @Sendable (LoopbackCounts) -> Bool
-        let pass: @Sendable () -> Void
-    }
-
     private struct State {
         var counts = LoopbackCounts()
         var requests: [LoopbackRequest] = []
         var violations: [LoopbackViolation] = []
-        var waiters: [Waiter] = []
-        var lastWaiter = 0
+        var waiting: [(isReached: @Sendable (LoopbackCounts) -> Bool, answer: FirstAnswer<Void>)] = []
     }
 
     private let state = Locked(State())
@@ -248,38 +241,23 @@ final class LoopbackJournal: Sendable {
 
     /// Waits until `isReached` returns true for the counts, or until the task is canceled.
     func counts(where isReached: @escaping @Sendable (LoopbackCounts) -> Bool) async -> LoopbackCounts {
-        let id = state.withLock { state in
-            state.lastWaiter += 1
-            return state.lastWaiter
+        let answer = FirstAnswer<Void>()
+        let counts = state.withLock { state in
+            state.waiting.append((isReached, answer))
+            return state.counts
         }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let waiter = Waiter(id: id, isReached: isReached, pass: { continuation.resume() })
-                let counts = state.withLock { state in
-                    state.waiters.append(waiter)
-                    return state.counts
-                }
-                if Task.isCancelled || isReached(counts) { wake(id) }
-            }
-        } onCancel: {
-            wake(id)
-        }
-        return counts
-    }
-
-    private func wake(_ id: Int) {
-        let waiter = state.withLock { state in
-            state.waiters.firstIndex { $0.id == id }.map { state.waiters.remove(at: $0) }
-        }
-        waiter?.pass()
+        if isReached(counts) { answer.give(()) }
+        await answer.valueUnlessCancelled(or: ())
+        state.withLock { state in state.waiting.removeAll { $0.answer === answer } }
+        return self.counts
     }
 
     private func note(_ change: (inout State) -> Void) {
-        let (waiters, counts) = state.withLock { state in
+        let (waiting, counts) = state.withLock { state in
             change(&state)
-            return (state.waiters, state.counts)
+            return (state.waiting, state.counts)
         }
         // The condition is code of the test, so it is called outside the lock.
-        for waiter in waiters where waiter.isReached(counts) { wake(waiter.id) }
+        for waiter in waiting where waiter.isReached(counts) { waiter.answer.give(()) }
     }
 }
