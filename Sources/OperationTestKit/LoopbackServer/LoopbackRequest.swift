@@ -118,41 +118,31 @@ package struct LoopbackViolation: Hashable, Sendable, CustomStringConvertible {
     package let detail: String
 
     /// A description of the violation, with the number of the connection and the invalid data.
-    package var description: String { "Connection \(connection): \(code.explanation): \(detail)" }
+    package var description: String { "Connection \(connection): \(code.rawValue): \(detail)" }
 
-    /// A kind of violation.
-    ///
-    /// Future versions may add kinds.
-    package struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the kind, such as `requestLine`.
-        package let description: String
-        let explanation: String
-
+    /// A kind of violation, with its explanation.
+    package enum Code: String, Sendable {
         /// The first line of a request is not a valid request line.
-        package static let requestLine = Code(
-            description: "requestLine", explanation: "the first line is not a method, a target and HTTP/1.1")
+        case requestLine = "the first line is not a method, a target and HTTP/1.1"
         /// A line in the headers is not a valid header.
-        package static let field = Code(description: "field", explanation: "a header line is not valid")
+        case field = "a header line is not valid"
         /// A line does not end with a carriage return and a line feed, or contains another carriage return.
-        package static let lineEnd = Code(
-            description: "lineEnd", explanation: "a line does not end with a carriage return and a line feed")
+        case lineEnd = "a line does not end with a carriage return and a line feed"
         /// The `Host` header is missing or empty, or occurs more than once.
-        package static let host = Code(
-            description: "host", explanation: "the request does not have exactly one Host header")
+        case host = "the request does not have exactly one Host header"
         /// The length of the body is ambiguous.
         ///
         /// For example, the request contains two lengths, or a length and a chunked body, or the length is not a
         /// number.
-        package static let length = Code(description: "length", explanation: "the length of the body is ambiguous")
+        case length = "the length of the body is ambiguous"
         /// The chunk framing of a body is not valid.
-        package static let chunk = Code(description: "chunk", explanation: "the chunks of the body are not valid")
+        case chunk = "the chunks of the body are not valid"
         /// The client sent more data after the end of a request and before the response.
         ///
         /// The data belongs either to a body that exceeds its declared length or to a second request.
-        package static let surplus = Code(
-            description: "surplus", explanation: "bytes arrived after the end of a request and before its response")
+        case surplus = "bytes arrived after the end of a request and before its response"
         /// The headers of a request are longer than the server accepts.
-        package static let tooLong = Code(description: "tooLong", explanation: "the headers are too long")
+        case tooLong = "the headers are too long"
     }
 }
 
