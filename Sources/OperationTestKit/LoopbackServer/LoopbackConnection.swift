@@ -255,7 +255,7 @@ final class LoopbackConnection {
             return
         }
         self.exchange?.hasSurplus = true
-        report(.surplus, "\(parser.waitingCount) bytes: \(HeadReader.quoted(parser.waiting))")
+        report(.surplus, "\(parser.waitingCount) bytes: \(RequestParser.quoted(parser.waiting))")
     }
 
     /// Responds to a request that cannot be parsed.

@@ -100,7 +100,7 @@ struct RequestParser {
                 if line.isEmpty {
                     state = .end(fields)
                 } else {
-                    let field = HeadReader.field(line, noting: &notices)
+                    let field = readField(line)
                     state = .trailers(fields + (field.map { [$0] } ?? []))
                 }
             case .end(let trailers):
@@ -125,7 +125,7 @@ struct RequestParser {
         let bytes = Array(buffer[position..<end])
         position = end
         searched = end
-        guard let head = HeadReader.read(bytes, noting: &notices) else {
+        guard let head = parse(head: bytes) else {
             state = .broken
             return notices.popFirst().map { .violation($0, $1) } ?? .broken
         }
@@ -175,7 +175,7 @@ struct RequestParser {
         if line.last == 13 {
             line = line.dropLast()
         } else {
-            notices.append((.lineEnd, HeadReader.quoted(line)))
+            notices.append((.lineEnd, Self.quoted(line)))
         }
         return line
     }
@@ -185,7 +185,7 @@ struct RequestParser {
         let text = String(decoding: digits, as: UTF8.self)
         let isHexadecimal = !digits.isEmpty && text.allSatisfy { $0.isHexDigit && $0.isASCII }
         guard isHexadecimal, let size = Int(text, radix: 16) else {
-            return breakOff(.chunk, "the size of a chunk is \(HeadReader.quoted(line))")
+            return breakOff(.chunk, "the size of a chunk is \(Self.quoted(line))")
         }
         state = size == 0 ? .trailers([]) : .chunk(left: size)
     }
@@ -227,37 +227,37 @@ struct RequestHead {
     var expectsContinue: Bool { fields.first("Expect")?.lowercased() == "100-continue" }
 }
 
-/// A parser for the request line and headers, which records violations.
-enum HeadReader {
-    typealias Notices = ArraySlice<(LoopbackViolation.Code, String)>
-
+// The request line and the headers.
+extension RequestParser {
     /// Returns the parsed headers, or nil if the request line is invalid.
-    static func read(_ bytes: [UInt8], noting notices: inout Notices) -> RequestHead? {
+    private mutating func parse(head bytes: [UInt8]) -> RequestHead? {
         var lines = bytes.split(separator: 10, omittingEmptySubsequences: false).dropLast()
         guard let first = lines.popFirst() else { return nil }
         // The empty line at the end is one of the lines.
         if let last = lines.popLast(), last.last != 13 { notices.append((.lineEnd, "the empty line")) }
-        guard let (method, target, version) = requestLine(stripped(first, noting: &notices)) else {
-            notices.append((.requestLine, quoted(first)))
+        guard let (method, target, version) = Self.requestLine(stripped(first)) else {
+            notices.append((.requestLine, Self.quoted(first)))
             return nil
         }
-        let fields = lines.compactMap { field(stripped($0, noting: &notices), noting: &notices) }
-        if version == "HTTP/1.1" { checkHost(fields, noting: &notices) }
+        let fields = lines.compactMap { readField(stripped($0)) }
+        if version == "HTTP/1.1" { checkHost(fields) }
         return RequestHead(
             method: method, target: target, version: version, fields: fields, bytes: bytes,
-            length: length(fields, noting: &notices))
+            length: length(fields))
     }
 
     /// Returns the header in a line, or nil if the line is not a header.
-    static func field(_ line: ArraySlice<UInt8>, noting notices: inout Notices) -> LoopbackField? {
+    private mutating func readField(_ line: ArraySlice<UInt8>) -> LoopbackField? {
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else {
-            notices.append((.field, quoted(line)))
+            notices.append((.field, Self.quoted(line)))
             return nil
         }
         let name = line[..<colon]
-        let value = trimmed(line[(colon + 1)...])
-        let isSound = !name.isEmpty && name.allSatisfy(isToken) && value.allSatisfy { $0 >= 32 && $0 != 127 || $0 == 9 }
-        if !isSound { notices.append((.field, quoted(line))) }
+        let value = Self.trimmed(line[(colon + 1)...])
+        let hasName = !name.isEmpty && name.allSatisfy(Self.isToken)
+        if !hasName || !value.allSatisfy({ $0 >= 32 && $0 != 127 || $0 == 9 }) {
+            notices.append((.field, Self.quoted(line)))
+        }
         return LoopbackField(String(decoding: name, as: UTF8.self), String(decoding: value, as: UTF8.self))
     }
 
@@ -267,9 +267,9 @@ enum HeadReader {
         return text.debugDescription + (bytes.count > 200 ? "…" : "")
     }
 
-    private static func stripped(_ line: ArraySlice<UInt8>, noting notices: inout Notices) -> ArraySlice<UInt8> {
+    private mutating func stripped(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         if line.last == 13 { return line.dropLast() }
-        notices.append((.lineEnd, quoted(line)))
+        notices.append((.lineEnd, Self.quoted(line)))
         return line
     }
 
@@ -283,12 +283,12 @@ enum HeadReader {
         return (String(decoding: parts[0], as: UTF8.self), String(decoding: parts[1], as: UTF8.self), version)
     }
 
-    private static func checkHost(_ fields: [LoopbackField], noting notices: inout Notices) {
+    private mutating func checkHost(_ fields: [LoopbackField]) {
         let hosts = fields.values("Host")
         if hosts.count != 1 || hosts[0].isEmpty { notices.append((.host, "\(hosts)")) }
     }
 
-    private static func length(_ fields: [LoopbackField], noting notices: inout Notices) -> RequestHead.Length {
+    private mutating func length(_ fields: [LoopbackField]) -> RequestHead.Length {
         let lengths = fields.values("Content-Length")
         let codings = fields.values("Transfer-Encoding")
         if !codings.isEmpty {
