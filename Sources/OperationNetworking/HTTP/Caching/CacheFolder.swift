@@ -163,15 +163,10 @@ package struct CacheFile: Equatable, Sendable {
 ///
 /// On disk, the metadata consists of an eight-byte mark, the SHA-256 of the rest, and the rest. Metadata with a missing
 /// or changed byte is ignored.
-package struct CacheMetadata: Equatable, Sendable {
+package struct CacheMetadata: Equatable, Sendable, Codable {
     package struct Variant: Equatable, Sendable, Codable {
         package var response: CachedResponse
         package let body: CacheBody
-    }
-
-    private struct Contents: Codable {
-        let resource: String
-        let variants: [Variant]
     }
 
     package let resource: String
@@ -190,17 +185,14 @@ package struct CacheMetadata: Equatable, Sendable {
         let start = Self.mark.count + 32
         guard bytes.count > start, bytes.starts(with: Self.mark),
             bytes[Self.mark.count..<start].elementsEqual(SHA256.checksum(of: bytes[start...], startingWith: SHA256())),
-            let contents = try? JSONDecoder().decode(Contents.self, from: Data(bytes[start...])),
-            contents.resource == resource
+            let metadata = try? JSONDecoder().decode(CacheMetadata.self, from: Data(bytes[start...])),
+            metadata.resource == resource
         else { return nil }
-        self.resource = resource
-        variants = contents.variants
+        self = metadata
     }
 
     package func encoded() -> [UInt8]? {
-        guard let contents = try? JSONEncoder().encode(Contents(resource: resource, variants: variants)) else {
-            return nil
-        }
+        guard let contents = try? JSONEncoder().encode(self) else { return nil }
         return Self.mark + SHA256.checksum(of: contents, startingWith: SHA256()) + contents
     }
 
