@@ -25,7 +25,7 @@ public final class CookieJar: Sendable {
     private let state: Locked<(machine: CookieMachine, saving: SaveTurn)>
     private let storage: (any CookieStorage)?
     private let limits: CookieLimits
-    private let suffixes: PublicSuffixRule
+    private let suffixes: CookieMachine.SuffixRule
     private let now: @Sendable () -> Date
     private let queue = DispatchQueue(label: "OperationKit.CookieJar", qos: .utility)
 
@@ -34,7 +34,7 @@ public final class CookieJar: Sendable {
     /// - Parameter isPublicSuffix: A closure that returns whether a domain is a public suffix, such as `co.uk`. See
     ///   ``init(storage:isPublicSuffix:)``. The default is `nil`, which uses a built-in list of common suffixes.
     public convenience init(isPublicSuffix: (@Sendable (String) -> Bool)? = nil) {
-        self.init(suffixes: isPublicSuffix.map(PublicSuffixRule.init) ?? .builtIn, now: { Date() })
+        self.init(suffixes: isPublicSuffix ?? CookieMachine.isCommonSuffix, now: { Date() })
     }
 
     /// Creates a jar with the cookies that a ``CookieStorage`` contains.
@@ -62,13 +62,12 @@ public final class CookieJar: Sendable {
     public convenience init(
         storage: any CookieStorage, isPublicSuffix: (@Sendable (String) -> Bool)? = nil
     ) throws {
-        try self.init(
-            storage: storage, suffixes: isPublicSuffix.map(PublicSuffixRule.init) ?? .builtIn, now: { Date() })
+        try self.init(storage: storage, suffixes: isPublicSuffix ?? CookieMachine.isCommonSuffix, now: { Date() })
     }
 
     package init(
-        storage: (any CookieStorage)?, limits: CookieLimits = CookieLimits(), suffixes: PublicSuffixRule = .builtIn,
-        now: @escaping @Sendable () -> Date
+        storage: (any CookieStorage)?, limits: CookieLimits = CookieLimits(),
+        suffixes: @escaping CookieMachine.SuffixRule = CookieMachine.isCommonSuffix, now: @escaping @Sendable () -> Date
     ) throws {
         var machine = CookieMachine(limits: limits, suffixes: suffixes)
         let moment = now()
@@ -80,8 +79,8 @@ public final class CookieJar: Sendable {
     }
 
     package init(
-        limits: CookieLimits = CookieLimits(), suffixes: PublicSuffixRule = .builtIn,
-        now: @escaping @Sendable () -> Date
+        limits: CookieLimits = CookieLimits(),
+        suffixes: @escaping CookieMachine.SuffixRule = CookieMachine.isCommonSuffix, now: @escaping @Sendable () -> Date
     ) {
         state = Locked((CookieMachine(limits: limits, suffixes: suffixes), SaveTurn()))
         storage = nil

@@ -11,12 +11,14 @@ package struct CookieMachine: Sendable {
     private typealias Entry = (cookie: Cookie, serial: UInt64)
 
     private let limits: CookieLimits
-    private let suffixes: PublicSuffixRule
+    private let suffixes: SuffixRule
     private var entries: [String: [Entry]] = [:]
     private var lastSerial: UInt64 = 0
     package private(set) var count = 0
 
-    package init(limits: CookieLimits = CookieLimits(), suffixes: PublicSuffixRule = .builtIn) {
+    package init(
+        limits: CookieLimits = CookieLimits(), suffixes: @escaping SuffixRule = CookieMachine.isCommonSuffix
+    ) {
         self.limits = limits
         self.suffixes = suffixes
     }
@@ -33,13 +35,13 @@ package struct CookieMachine: Sendable {
     ///
     /// This function calls the user's rule, so it is static and runs outside of the jar's lock.
     package static func offers(
-        _ fields: [String], limits: CookieLimits, suffixes: PublicSuffixRule, now: Date
+        _ fields: [String], limits: CookieLimits, suffixes: SuffixRule, now: Date
     ) -> [Offer] {
         fields.prefix(limits.perResponse).compactMap { SetCookie($0, now: now, sizeLimit: limits.size) }.map { asked in
             // Other domains are rejected without asking the rule.
             let isNamed =
                 !asked.domain.isEmpty && !asked.domain.hasSuffix(".") && asked.domain.utf8.allSatisfy { $0 < 0x80 }
-            return (asked, isNamed && suffixes.isPublicSuffix(asked.domain))
+            return (asked, isNamed && suffixes(asked.domain))
         }
     }
 
@@ -259,32 +261,21 @@ package enum CookieMatching {
     }
 }
 
-/// A rule that identifies public suffixes, which are domains such as `co.uk` whose subdomains have different owners.
-package struct PublicSuffixRule: Sendable {
-    private let rule: @Sendable (String) -> Bool
-
-    /// Creates a rule that calls a closure to identify public suffixes.
+// The public suffixes, which are domains such as `co.uk` whose subdomains have different owners.
+extension CookieMachine {
+    /// A closure that returns whether a domain is a public suffix, so that a server cannot set a cookie for all of its
+    /// hosts.
     ///
-    /// - Parameter isPublicSuffix: A closure that returns whether a domain is a public suffix. The domain is in
-    ///   lowercase and does not begin with a dot. A jar can call the closure on any thread.
-    package init(_ isPublicSuffix: @escaping @Sendable (String) -> Bool) {
-        rule = isPublicSuffix
-    }
+    /// The domain is in lowercase and does not begin with a dot. A jar can call the closure on any thread.
+    package typealias SuffixRule = @Sendable (String) -> Bool
 
     /// The built-in rule, which contains only common public suffixes.
-    package static let builtIn = PublicSuffixRule { domain in
+    package static let isCommonSuffix: SuffixRule = { domain in
         let labels = domain.split(separator: ".", omittingEmptySubsequences: false)
         guard labels.count > 1 else { return true }
         if services.contains(domain) { return true }
         return labels.count == 2 && labels[1].utf8.count == 2 && registries.contains(String(labels[0]))
     }
-
-    /// Returns a Boolean value that indicates whether a domain is a public suffix.
-    ///
-    /// A server cannot set a cookie for all hosts in a public suffix.
-    ///
-    /// - Parameter domain: The domain, in lowercase.
-    package func isPublicSuffix(_ domain: String) -> Bool { rule(domain) }
 
     private static let registries: Set<String> = [
         "ac", "asso", "biz", "co", "com", "ed", "edu", "firm", "gen", "go", "gob", "gouv", "gov", "govt", "gv", "id",
