@@ -134,8 +134,8 @@ public final class CookieJar: Sendable {
     ///   thread for each cookie that has not expired.
     public func remove(where rule: (Cookie) -> Bool) {
         // The closure belongs to the user, so it selects from copies and does not run under the lock.
-        let chosen = Set(cookies.filter(rule).map(CookieIdentity.init))
-        change { $0.remove { chosen.contains(CookieIdentity($0)) } }
+        let chosen = Set(cookies.filter(rule).map(\.identity))
+        change { $0.remove { chosen.contains($0.identity) } }
     }
 
     /// Removes all cookies from the jar.
@@ -188,16 +188,9 @@ public final class CookieJar: Sendable {
     }
 }
 
-/// The properties that identify a cookie.
-private struct CookieIdentity: Hashable {
-    let name: String
-    let domain: String
-    let path: String
-    let isHostOnly: Bool
-
-    init(_ cookie: Cookie) {
-        (name, domain, path, isHostOnly) = (cookie.name, cookie.domain, cookie.path, cookie.isHostOnly)
-    }
+extension Cookie {
+    /// The properties that identify a cookie, and that a new cookie must share with the cookie that it replaces.
+    fileprivate var identity: [String] { [name, domain, path, "\(isHostOnly)"] }
 }
 
 /// A value that records whether there are changes to save and whether a save is scheduled.
