@@ -28,8 +28,8 @@ extension ResponseHead {
             return nil
         }
         for value in headers.values("Link") {
-            var parser = LinkParser(value)
-            while let link = parser.next() {
+            var scanner = HeaderScanner(value)
+            while let link = scanner.link() {
                 guard !link.hasAnchor, link.relations.contains(where: { $0.isSameHeaderName(as: relation) }),
                     let target = try? WebAddress(link.target, foundAt: address), let url = target.url
                 else { continue }
@@ -40,36 +40,25 @@ extension ResponseHead {
     }
 }
 
-/// One link of a `Link` header.
-struct Link: Equatable {
-    /// The reference between the angle brackets, as the server wrote it.
-    let target: String
-    let relations: [String]
-    /// A Boolean value that indicates whether the link belongs to another resource than the response does.
-    let hasAnchor: Bool
-}
+// A `Link` header. Parameters other than `rel` and `anchor` are ignored, and so are parameters in extended form, such
+// as `title*`.
+extension HeaderScanner {
+    /// The reference between the angle brackets, as the server wrote it, the relations, and whether the link belongs to
+    /// another resource than the response does.
+    fileprivate typealias Link = (target: String, relations: [String], hasAnchor: Bool)
 
-/// A parser of the value of a `Link` header, which returns one link after another and skips invalid text.
-///
-/// Parameters other than `rel` and `anchor` are ignored, and so are parameters in extended form, such as `title*`.
-struct LinkParser {
-    private var scanner: HeaderScanner
-
-    init(_ value: String) {
-        scanner = HeaderScanner(value)
-    }
-
-    mutating func next() -> Link? {
-        while !scanner.isAtEnd {
-            scanner.skip { $0.isBlank || $0 == UInt8(ascii: ",") }
-            if scanner.take(UInt8(ascii: "<")) {
-                let target = scanner.text { $0 != UInt8(ascii: ">") }
-                guard scanner.take(UInt8(ascii: ">")) else { return nil }
+    /// Reads the next link, and skips invalid text.
+    fileprivate mutating func link() -> Link? {
+        while !isAtEnd {
+            skip { $0.isBlank || $0 == UInt8(ascii: ",") }
+            if take(UInt8(ascii: "<")) {
+                let target = text { $0 != UInt8(ascii: ">") }
+                guard take(UInt8(ascii: ">")) else { return nil }
                 let link = link(to: target)
-                scanner.skipToComma()
+                skipToComma()
                 if let link { return link }
             } else {
-                scanner.skipToComma()
+                skipToComma()
             }
         }
         return nil
@@ -79,17 +68,17 @@ struct LinkParser {
     private mutating func link(to target: String) -> Link? {
         var relations: String?
         var hasAnchor = false
-        scanner.skip { $0.isBlank }
-        while scanner.take(UInt8(ascii: ";")) {
-            scanner.skip { $0.isBlank }
-            let name = scanner.token() ?? ""
-            scanner.skip { $0.isBlank }
+        skip { $0.isBlank }
+        while take(UInt8(ascii: ";")) {
+            skip { $0.isBlank }
+            let name = token() ?? ""
+            skip { $0.isBlank }
             var value = ""
-            if scanner.take(UInt8(ascii: "=")) {
-                scanner.skip { $0.isBlank }
-                guard let read = parameterValue() else { return nil }
+            if take(UInt8(ascii: "=")) {
+                skip { $0.isBlank }
+                guard let read = linkParameter() else { return nil }
                 value = read
-                scanner.skip { $0.isBlank }
+                skip { $0.isBlank }
             }
             switch name.asciiLowercased {
             // RFC 8288 has parsers ignore every rel parameter but the first.
@@ -99,11 +88,11 @@ struct LinkParser {
             }
         }
         let names = (relations ?? "").split { $0 == " " || $0 == "\t" }.map(String.init)
-        return Link(target: target, relations: names, hasAnchor: hasAnchor)
+        return (target, names, hasAnchor)
     }
 
-    private mutating func parameterValue() -> String? {
-        if scanner.isAt(UInt8(ascii: "\"")) { return scanner.quoted() }
-        return scanner.text { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: ",") }
+    private mutating func linkParameter() -> String? {
+        if isAt(UInt8(ascii: "\"")) { return quoted() }
+        return text { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: ",") }
     }
 }
