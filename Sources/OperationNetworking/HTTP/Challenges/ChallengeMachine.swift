@@ -124,52 +124,47 @@ public struct Challenge: Hashable, Sendable {
     /// - Parameter fields: The values of the headers.
     package static func parse(_ fields: [String]) -> [Challenge] {
         fields.flatMap { field in
-            var parser = ChallengeParser(field)
-            return parser.challenges()
+            var scanner = HeaderScanner(field)
+            return scanner.challenges()
         }
     }
 }
 
-/// A parser of a header with challenges, in which commas separate both challenges and their parameters.
-struct ChallengeParser {
-    private var scanner: HeaderScanner
+// A header with challenges, in which commas separate both challenges and their parameters.
+extension HeaderScanner {
     /// The maximum number of challenges per header, which is far more than real servers send.
-    private static let limit = 32
+    private static let mostChallenges = 32
 
-    init(_ field: String) {
-        scanner = HeaderScanner(field)
-    }
-
-    mutating func challenges() -> [Challenge] {
+    fileprivate mutating func challenges() -> [Challenge] {
         var found: [Challenge] = []
-        while found.count < Self.limit {
-            scanner.skip { $0.isBlank || $0 == UInt8(ascii: ",") }
-            guard !scanner.isAtEnd else { break }
+        while found.count < Self.mostChallenges {
+            skip { $0.isBlank || $0 == UInt8(ascii: ",") }
+            guard !isAtEnd else { break }
             if let challenge = challenge() {
                 found.append(challenge)
             } else {
-                scanner.skipToComma()
+                skipToComma()
             }
         }
         return found
     }
 
     private mutating func challenge() -> Challenge? {
-        guard let scheme = scanner.token(), scanner.isAtBlank || isAtEnd else { return nil }
-        let hadBlank = scanner.isAtBlank
-        scanner.skip { $0.isBlank }
+        guard let scheme = token(), isAtBlank || isAtComma else { return nil }
+        let hadBlank = isAtBlank
+        skip { $0.isBlank }
         if hadBlank, let data = token68() {
             return Challenge(scheme: scheme.asciiLowercased, token: data, parameters: [:])
         }
         var parameters: [String: String] = [:]
-        var isAtStart = !isAtEnd
+        var isAtStart = !isAtComma
         // The text after a comma shows whether the comma separates two parameters or two challenges.
-        while let (name, value) = parameter() {
+        while let (name, value) = challengeParameter() {
             // The first of two parameters with the same name counts.
             if parameters[name] == nil { parameters[name] = value }
-            scanner.skip { $0.isBlank }
-            guard isAtEnd else { return nil }
-            scanner.skip { $0.isBlank || $0 == UInt8(ascii: ",") }
+            skip { $0.isBlank }
+            guard isAtComma else { return nil }
+            skip { $0.isBlank || $0 == UInt8(ascii: ",") }
             isAtStart = false
         }
         // Text that follows the scheme but is not a parameter makes the challenge invalid.
@@ -178,34 +173,34 @@ struct ChallengeParser {
     }
 
     /// Reads a name, an equals sign and a value, or reads nothing if there is no parameter.
-    private mutating func parameter() -> (String, String)? {
-        let start = scanner.index
-        if let name = scanner.token() {
-            scanner.skip { $0.isBlank }
-            if scanner.take(UInt8(ascii: "=")) {
-                scanner.skip { $0.isBlank }
-                let value = scanner.isAt(UInt8(ascii: "\"")) ? scanner.quoted() : scanner.token()
+    private mutating func challengeParameter() -> (String, String)? {
+        let start = index
+        if let name = token() {
+            skip { $0.isBlank }
+            if take(UInt8(ascii: "=")) {
+                skip { $0.isBlank }
+                let value = isAt(UInt8(ascii: "\"")) ? quoted() : token()
                 if let value { return (name.asciiLowercased, value) }
             }
         }
-        scanner.index = start
+        index = start
         return nil
     }
 
     /// Reads data up to a comma or the end, or reads nothing if there is no such data.
     private mutating func token68() -> String? {
-        let start = scanner.index
-        scanner.skip { $0.isToken68Character }
-        guard scanner.index > start else { return nil }
-        scanner.skip { $0 == UInt8(ascii: "=") }
-        let end = scanner.index
-        scanner.skip { $0.isBlank }
-        if isAtEnd { return scanner.text(start..<end) }
-        scanner.index = start
+        let start = index
+        skip { $0.isToken68Character }
+        guard index > start else { return nil }
+        skip { $0 == UInt8(ascii: "=") }
+        let end = index
+        skip { $0.isBlank }
+        if isAtComma { return text(start..<end) }
+        index = start
         return nil
     }
 
-    private var isAtEnd: Bool { scanner.isAtEnd || scanner.isAt(UInt8(ascii: ",")) }
+    private var isAtComma: Bool { isAtEnd || isAt(UInt8(ascii: ",")) }
 }
 
 /// A protected area of a server, in which all requests need the same credential.
