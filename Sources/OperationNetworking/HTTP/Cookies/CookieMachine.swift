@@ -63,7 +63,7 @@ package struct CookieMachine: Sendable {
     /// Returns the value of the `Cookie` header of a request, or `nil` if no cookie is sent with it.
     package mutating func header(for address: WebAddress, now: Date) -> String? {
         var found: [Entry] = []
-        for domain in CookieMatching.domains(of: address.origin.host) {
+        for domain in Self.domains(of: address.origin.host) {
             guard var group = entries[domain] else { continue }
             for index in group.indices where matches(group[index].cookie, address, now: now) {
                 group[index].cookie.lastUsed = now
@@ -124,8 +124,8 @@ package struct CookieMachine: Sendable {
     private func matches(_ cookie: Cookie, _ address: WebAddress, now: Date) -> Bool {
         let host = address.origin.host
         return !cookie.isExpired(at: now)
-            && (cookie.isHostOnly ? cookie.domain == host : CookieMatching.isHost(host, in: cookie.domain))
-            && CookieMatching.isPath(address.path, under: cookie.path)
+            && (cookie.isHostOnly ? cookie.domain == host : Self.isHost(host, in: cookie.domain))
+            && Self.isPath(address.path, under: cookie.path)
             && (!cookie.isSecure || address.origin.isSecure)
     }
 
@@ -135,7 +135,7 @@ package struct CookieMachine: Sendable {
         guard let domain = admitDomain(offer, host: host) else { return nil }
         var cookie = Cookie(name: asked.name, value: asked.value, domain: domain.isEmpty ? host : domain)
         cookie.isHostOnly = domain.isEmpty
-        cookie.path = asked.path ?? CookieMatching.defaultPath(of: address.path)
+        cookie.path = asked.path ?? Self.defaultPath(of: address.path)
         cookie.expires = asked.expires
         cookie.isSecure = asked.isSecure
         cookie.isHTTPOnly = asked.isHTTPOnly
@@ -156,17 +156,17 @@ package struct CookieMachine: Sendable {
         // itself only.
         guard domain.utf8.allSatisfy({ $0 < 0x80 }), !domain.hasSuffix(".") else { return nil }
         if HostName.isAddress(host) || offer.isForPublicSuffix { return domain == host ? "" : nil }
-        return CookieMatching.isHost(host, in: domain) ? domain : nil
+        return Self.isHost(host, in: domain) ? domain : nil
     }
 
     /// Returns whether a cookie from an unencrypted connection would replace or hide a secure cookie.
     private func shadowsSecure(_ cookie: Cookie, now: Date) -> Bool {
         entries.contains { domain, group in
-            guard CookieMatching.isHost(domain, in: cookie.domain) || CookieMatching.isHost(cookie.domain, in: domain)
+            guard Self.isHost(domain, in: cookie.domain) || Self.isHost(cookie.domain, in: domain)
             else { return false }
             return group.contains { entry in
                 entry.cookie.isSecure && !entry.cookie.isExpired(at: now) && entry.cookie.name == cookie.name
-                    && CookieMatching.isPath(cookie.path, under: entry.cookie.path)
+                    && Self.isPath(cookie.path, under: entry.cookie.path)
             }
         }
     }
@@ -226,22 +226,22 @@ extension Cookie {
 }
 
 /// The rules that match cookies to requests (RFC 6265bis, sections 5.1.3 and 5.1.4).
-package enum CookieMatching {
+extension CookieMachine {
     /// Returns whether a host is equal to a domain or belongs to it.
-    package static func isHost(_ host: String, in domain: String) -> Bool {
+    private static func isHost(_ host: String, in domain: String) -> Bool {
         if host == domain { return true }
         return !domain.isEmpty && host.hasSuffix("." + domain) && !HostName.isAddress(host)
     }
 
     /// Returns whether a path is equal to another path or lies under it.
-    package static func isPath(_ path: String, under prefix: String) -> Bool {
+    private static func isPath(_ path: String, under prefix: String) -> Bool {
         guard path.utf8.starts(with: prefix.utf8) else { return false }
         return path.utf8.count == prefix.utf8.count || prefix.utf8.last == UInt8(ascii: "/")
             || path.utf8.dropFirst(prefix.utf8.count).first == UInt8(ascii: "/")
     }
 
     /// Returns the default path of a cookie, which is derived from the path of the request.
-    package static func defaultPath(of path: String) -> String {
+    private static func defaultPath(of path: String) -> String {
         guard path.hasPrefix("/"), let last = path.utf8.lastIndex(of: UInt8(ascii: "/")), last != path.startIndex else {
             return "/"
         }
@@ -249,7 +249,7 @@ package enum CookieMatching {
     }
 
     /// Returns a host and the domains to which it belongs.
-    package static func domains(of host: String) -> [String] {
+    private static func domains(of host: String) -> [String] {
         guard !HostName.isAddress(host) else { return [host] }
         var domains = [host]
         var rest = host[...]
