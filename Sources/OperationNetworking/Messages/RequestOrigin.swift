@@ -33,7 +33,7 @@ package struct RequestOrigin: Sendable, Hashable {
     /// For most requests, this initializer avoids the cost of parsing the URL.
     package init?(ofPlain text: String) {
         var text = text
-        guard let name = text.withUTF8({ PlainAuthority(UnsafeRawBufferPointer($0))?.origin }) else { return nil }
+        guard let name = text.withUTF8({ Self.plainName(UnsafeRawBufferPointer($0)) }) else { return nil }
         self.name = name
     }
 
@@ -53,14 +53,10 @@ package struct RequestOrigin: Sendable, Hashable {
     }
 }
 
-/// The scheme, the host and the port of a URL that is already normalized, as bytes.
-private struct PlainAuthority {
-    private let bytes: UnsafeRawBufferPointer
-    /// The end of the port, or of the host if there is no port.
-    private let end: Int
-
-    init?(_ bytes: UnsafeRawBufferPointer) {
-        self.bytes = bytes
+// The scheme, the host and the port of a URL that is already normalized, as bytes.
+extension RequestOrigin {
+    /// Returns the text of a URL up to the end of its host or port, or `nil` if the URL needs the full parser.
+    private static func plainName(_ bytes: UnsafeRawBufferPointer) -> String? {
         let isSecure = bytes.begins(with: "https://")
         guard isSecure || bytes.begins(with: "http://") else { return nil }
         let start = isSecure ? 8 : 7
@@ -69,7 +65,7 @@ private struct PlainAuthority {
             end == bytes.count || bytes[end] == 0x2F || bytes[end] == 0x3F,
             bytes[end...].allSatisfy({ (0x21...0x7E).contains($0) && $0 != 0x23 })
         else { return nil }
-        self.end = end
+        return String(decoding: UnsafeRawBufferPointer(rebasing: bytes[..<end]), as: UTF8.self)
     }
 
     /// Returns the end of a host that is already normalized, or `nil` if the host needs the full parser.
@@ -118,6 +114,4 @@ private struct PlainAuthority {
         guard (1...65535).contains(number), number != usualPort else { return nil }
         return end
     }
-
-    var origin: String { String(decoding: UnsafeRawBufferPointer(rebasing: bytes[..<end]), as: UTF8.self) }
 }
