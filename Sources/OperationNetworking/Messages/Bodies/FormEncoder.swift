@@ -117,11 +117,11 @@ public struct FormEncoder: Sendable {
     }
 
     package func text(of value: some Encodable) throws(FormEncodingError) -> String {
-        FormWriter.text(of: try pairs(of: value), writesPlus: writesSpacesAsPlus)
+        Self.text(of: try pairs(of: value), writesPlus: writesSpacesAsPlus)
     }
 
     /// Returns the names and values of a form before percent-encoding.
-    func pairs(of value: some Encodable) throws(FormEncodingError) -> [FormWriter.Pair] {
+    func pairs(of value: some Encodable) throws(FormEncodingError) -> [Pair] {
         let root = FormNode()
         do {
             try FormValueEncoder(options: self, node: root, codingPath: []).write(value)
@@ -132,7 +132,13 @@ public struct FormEncoder: Sendable {
         } catch {
             throw FormEncodingError(.refusedByValue, at: [], "A value's encode(to:) threw a \(type(of: error)).")
         }
-        return try FormWriter.pairs(of: root, by: self)
+        guard case .keyed(let children) = root.content else {
+            throw FormEncodingError(
+                .notKeyed, at: [], "A form consists of names and values. Send a value with keys, or a dictionary.")
+        }
+        var pairs: [Pair] = []
+        for child in children { try append(child.node, name: child.key, to: &pairs) }
+        return pairs
     }
 
     /// Returns a dictionary with values of different types as a URL-encoded form.
@@ -212,35 +218,22 @@ extension FormEncodingError: LocalizedError {
     package var errorDescription: String? { message }
 }
 
-/// A writer that converts a tree to pairs, and pairs to text.
-struct FormWriter {
+// The tree of a value is converted to pairs, and the pairs to text.
+extension FormEncoder {
     typealias Pair = (name: String, value: String)
 
-    private let options: FormEncoder
-    private var pairs: [Pair] = []
-
-    /// Returns the names and values of a tree in their order.
-    static func pairs(of root: FormNode, by options: FormEncoder) throws(FormEncodingError) -> [Pair] {
-        guard case .keyed(let children) = root.content else {
-            throw FormEncodingError(
-                .notKeyed, at: [], "A form consists of names and values. Send a value with keys, or a dictionary.")
-        }
-        var writer = FormWriter(options: options)
-        for child in children { try writer.write(child.node, name: child.key) }
-        return writer.pairs
-    }
-
-    private mutating func write(_ node: FormNode, name: String) throws(FormEncodingError) {
+    /// Appends the names and values of a tree in their order.
+    private func append(_ node: FormNode, name: String, to pairs: inout [Pair]) throws(FormEncodingError) {
         if node.isTooDeep { throw .tooDeep(at: []) }
         switch node.content {
         case .empty: break
         case .null:
-            if let text = options.nilText { pairs.append((name, text)) }
+            if let text = nilText { pairs.append((name, text)) }
         case .text(let text): pairs.append((name, text))
         case .list(let nodes):
-            for (index, node) in nodes.enumerated() { try write(node, name: options.arrayName(name, index)) }
+            for (index, node) in nodes.enumerated() { try append(node, name: arrayName(name, index), to: &pairs) }
         case .keyed(let children):
-            for child in children { try write(child.node, name: options.nestedName(name, child.key)) }
+            for child in children { try append(child.node, name: nestedName(name, child.key), to: &pairs) }
         }
     }
 

@@ -233,7 +233,7 @@ extension RequestBody {
 
     private static func pairs(
         _ dictionary: [String: Any?], _ encoder: FormEncoder
-    ) throws(NetworkError) -> [FormWriter.Pair] {
+    ) throws(NetworkError) -> [FormEncoder.Pair] {
         do {
             return try encoder.pairs(of: MixedValue(dictionary))
         } catch {
