@@ -182,20 +182,9 @@ extension NetworkRequest {
             : query.split(separator: "&", omittingEmptySubsequences: false).filter { pair in
                 pair.prefix { $0 != "=" }.removingPercentEncoding != name
             }
-        let own = "\(Self.encoded(name))=\(Self.encoded(value))"
+        let own = FormEncoder.text(of: [(name, value)], writesPlus: false)
         parts.percentEncodedQuery = (others.map(String.init) + [own]).joined(separator: "&")
         return try NetworkRequest(method, url: parts.url ?? url, headers: headers, body: body, options: options)
-    }
-
-    /// Encodes every character with a special meaning in a query, including the plus sign, which may mean a space.
-    private static func encoded(_ text: String) -> String {
-        let bytes = text.utf8.map { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: String(UnicodeScalar(byte))
-            default: "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-            }
-        }
-        return bytes.joined()
     }
 
     /// Returns the request with other transfer options.
