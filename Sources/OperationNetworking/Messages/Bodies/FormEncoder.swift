@@ -172,20 +172,15 @@ extension FormEncoder {
 /// An error that describes why a ``FormEncoder`` cannot encode a value.
 package struct FormEncodingError: Error, Sendable, Hashable {
     /// A code that identifies the kind of encoding failure.
-    ///
-    /// Future versions may add codes.
-    package struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the code, which you can use as a metric label.
-        package let description: String
-
+    package enum Code: Sendable {
         /// The value does not encode itself with keys, so the encoder cannot write it as names and values.
-        package static let notKeyed = Code(description: "notKeyed")
+        case notKeyed
         /// The value contains a number or a date whose value is infinite or NaN.
-        package static let notANumber = Code(description: "notANumber")
+        case notANumber
         /// The value contains more than 256 levels of nested values.
-        package static let tooDeep = Code(description: "tooDeep")
+        case tooDeep
         /// The `encode(to:)` method of a value threw an error.
-        package static let refusedByValue = Code(description: "refusedByValue")
+        case refusedByValue
     }
 
     /// The code that identifies the kind of failure.
