@@ -55,8 +55,6 @@ struct FormValueEncoder: Encoder {
         if case .list = node.content {} else { node.content = .list([]) }
         return FormListContainer(encoder: self)
     }
-
-    func singleValueContainer() -> any SingleValueEncodingContainer { FormSingleContainer(encoder: self) }
 }
 
 /// A dictionary whose keys have a text, such as strings, integers and enumerations, which becomes the key of the form.
@@ -121,29 +119,27 @@ struct FormListContainer: UnkeyedEncodingContainer {
     mutating func superEncoder() -> any Encoder { next() }
 }
 
-/// A container that encodes a single value.
-struct FormSingleContainer: SingleValueEncodingContainer {
-    let encoder: FormValueEncoder
-    var codingPath: [any CodingKey] { encoder.codingPath }
+extension FormValueEncoder: SingleValueEncodingContainer {
+    func singleValueContainer() -> any SingleValueEncodingContainer { self }
 
-    mutating func encodeNil() throws { encoder.node.content = .null }
-    mutating func encode(_ value: Bool) throws { encoder.write(text: encoder.options.boolean(value)) }
-    mutating func encode(_ value: String) throws { encoder.write(text: value) }
-    mutating func encode(_ value: Double) throws { try encoder.write(value) }
-    mutating func encode(_ value: Float) throws { try encoder.write(value) }
-    mutating func encode(_ value: Int) throws { encoder.write(text: "\(value)") }
-    mutating func encode(_ value: Int8) throws { encoder.write(text: "\(value)") }
-    mutating func encode(_ value: Int16) throws { encoder.write(text: "\(value)") }
-    mutating func encode(_ value: Int32) throws { encoder.write(text: "\(value)") }
-    mutating func encode(_ value: Int64) throws { encoder.write(text: "\(value)") }
-    mutating func encode(_ value: Int128) throws { encoder.write(text: "\(value)") }
-    mutating func encode(_ value: UInt) throws { encoder.write(text: "\(value)") }
-    mutating func encode(_ value: UInt8) throws { encoder.write(text: "\(value)") }
-    mutating func encode(_ value: UInt16) throws { encoder.write(text: "\(value)") }
-    mutating func encode(_ value: UInt32) throws { encoder.write(text: "\(value)") }
-    mutating func encode(_ value: UInt64) throws { encoder.write(text: "\(value)") }
-    mutating func encode(_ value: UInt128) throws { encoder.write(text: "\(value)") }
-    mutating func encode(_ value: some Encodable) throws { try encoder.write(value) }
+    func encodeNil() throws { node.content = .null }
+    func encode(_ value: Bool) throws { write(text: options.boolean(value)) }
+    func encode(_ value: String) throws { write(text: value) }
+    func encode(_ value: Double) throws { try write(value) }
+    func encode(_ value: Float) throws { try write(value) }
+    func encode(_ value: Int) throws { write(text: "\(value)") }
+    func encode(_ value: Int8) throws { write(text: "\(value)") }
+    func encode(_ value: Int16) throws { write(text: "\(value)") }
+    func encode(_ value: Int32) throws { write(text: "\(value)") }
+    func encode(_ value: Int64) throws { write(text: "\(value)") }
+    func encode(_ value: Int128) throws { write(text: "\(value)") }
+    func encode(_ value: UInt) throws { write(text: "\(value)") }
+    func encode(_ value: UInt8) throws { write(text: "\(value)") }
+    func encode(_ value: UInt16) throws { write(text: "\(value)") }
+    func encode(_ value: UInt32) throws { write(text: "\(value)") }
+    func encode(_ value: UInt64) throws { write(text: "\(value)") }
+    func encode(_ value: UInt128) throws { write(text: "\(value)") }
+    func encode(_ value: some Encodable) throws { try write(value) }
 }
 
 /// A node in the tree of values from which a form is written.
