@@ -346,7 +346,7 @@ extension NetworkError {
         error.status = error.status ?? head?.status
         if let head {
             error.isUnsent = false
-            if error.retryAfter == nil, head.status >= 300, let pause = RetryAfter.pause(in: head, now: Date()) {
+            if error.retryAfter == nil, head.status >= 300, let pause = head.retryAfter(now: Date()) {
                 error.retryAfter = pause
             }
         }

@@ -102,17 +102,17 @@ extension RetryRule {
     ]
 }
 
-/// The pause that a server asks for in `Retry-After` (RFC 9110, section 10.2.3): a number of seconds, or a date.
-enum RetryAfter {
-    /// Returns the pause from now on, or `nil` if the header is missing or invalid.
+extension ResponseHead {
+    /// Returns the pause from now on that the server asks for in `Retry-After` (RFC 9110, section 10.2.3), or `nil` if
+    /// the header is missing or invalid.
     ///
     /// If the response has several such headers, the longest pause counts. A date is compared with the `Date` header of
     /// the response, so that a wrong clock of the server or the client does no harm.
-    static func pause(in head: ResponseHead, now: Date) -> Duration? {
-        head.headers.values("Retry-After").compactMap { pause($0, in: head, now: now) }.max()
+    func retryAfter(now: Date) -> Duration? {
+        headers.values("Retry-After").compactMap { retryAfter($0, now: now) }.max()
     }
 
-    private static func pause(_ field: String, in head: ResponseHead, now: Date) -> Duration? {
+    private func retryAfter(_ field: String, now: Date) -> Duration? {
         let text = field.trimmingCharacters(in: .whitespaces)
         guard !text.isEmpty else { return nil }
         if text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
@@ -120,7 +120,7 @@ enum RetryAfter {
             return .seconds(Int64(text) ?? .max)
         }
         guard let date = HTTPDate.parse(text, now: now) else { return nil }
-        let theirs = head.headers["Date"].flatMap { HTTPDate.parse($0, now: now) } ?? now
+        let theirs = headers["Date"].flatMap { HTTPDate.parse($0, now: now) } ?? now
         return .seconds(max(date.timeIntervalSince(theirs), 0))
     }
 }

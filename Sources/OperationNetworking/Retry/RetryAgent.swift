@@ -76,7 +76,7 @@ final class RetryAgent: AttemptPolicy, @unchecked Sendable {
     /// pauses.
     override func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool {
         guard [429, 503].contains(head.status), let pauses = retry.originPauses,
-            let pause = RetryAfter.pause(in: head, now: Date()), RequestOrigin(of: head.url) == request.origin,
+            let pause = head.retryAfter(now: Date()), RequestOrigin(of: head.url) == request.origin,
             state.withLock({ exchange(&$0.respected, with: number) }) != number
         else { return false }
         pauses.record(pause, for: request.origin)
