@@ -22,7 +22,7 @@ enum DecodedBody {
         }
         if let data = data as? Result { return data }
         if Result.self == String.self || Result.self == String?.self,
-            let text = try ResponseText.text(data, contentType()) as? Result
+            let text = try Self.text(data, contentType()) as? Result
         {
             return text
         }
@@ -61,8 +61,8 @@ public struct NoContent: Codable, Sendable, Hashable {
     private enum Key: CodingKey {}
 }
 
-/// The text of a body, decoded with the character set of its content type.
-enum ResponseText {
+// The text of a body, decoded with the character set of its content type.
+extension DecodedBody {
     private static let encodings: [String: String.Encoding] = [
         "utf-8": .utf8, "utf8": .utf8, "us-ascii": .ascii, "ascii": .ascii, "iso-8859-1": .isoLatin1,
         "latin1": .isoLatin1, "iso-8859-2": .isoLatin2, "windows-1252": .windowsCP1252, "cp1252": .windowsCP1252,
@@ -73,7 +73,7 @@ enum ResponseText {
     /// Returns the text, decoded as UTF-8 if no character set is named.
     ///
     /// A UTF-8 byte order mark is left out.
-    static func text(_ data: Data, _ contentType: String?) throws(NetworkError) -> String {
+    private static func text(_ data: Data, _ contentType: String?) throws(NetworkError) -> String {
         let name = contentType.flatMap(charset)
         guard let encoding = name.map({ encodings[$0] }) ?? .utf8 else {
             throw refusal("The text is in the character set \(name?.prefix(40) ?? ""), which is not supported.")
