@@ -55,10 +55,8 @@ public struct NoContent: Codable, Sendable, Hashable {
 
     /// Encodes an empty object into the encoder.
     public func encode(to encoder: any Encoder) throws {
-        _ = encoder.container(keyedBy: Key.self)
+        _ = encoder.container(keyedBy: DataKey.self)
     }
-
-    private enum Key: CodingKey {}
 }
 
 // The text of a body, decoded with the character set of its content type.
