@@ -16,12 +16,27 @@ import OperationCore
     /// Each monitor uses one socket and one dispatch queue.
     package final class NetlinkMonitor: ConnectivityMonitor {
         private let board = ConnectivityBoard(.unknown)
-        private let feed: NetlinkFeed?
-        private let refusal: SystemError?
+        private let socket: NetlinkSocket?
+        private let state: Locked<State>
+        private let queue = DispatchQueue(label: "OperationKit.NetlinkMonitor")
+        // Sendable: created in init, and Dispatch allows canceling it on any thread.
+        private nonisolated(unsafe) let source: (any DispatchSourceRead)?
+
+        private struct State {
+            var machine: NetlinkMachine
+            var overruns = 0
+            /// The final error of the system.
+            var failure: SystemError?
+        }
+
+        /// A reply has at most 32 KiB.
+        private static let bufferSize = 1 << 16
+        /// The number of datagrams after which the current state is reported, even if more are waiting.
+        private static let batch = 256
 
         /// The error that explains why the monitor has no current network information, or `nil` if there is no error.
         package var failure: String? {
-            guard let error = refusal ?? feed?.failure else { return nil }
+            guard let error = state.withLock({ $0.failure }) else { return nil }
             return "The kernel reports nothing about the network (errno \(error.number)), so its status is unknown. "
                 + Self.advice(error.number)
         }
@@ -41,22 +56,28 @@ import OperationCore
         ///
         /// - Parameter need: The route that the monitor requires to report an available network. The default is
         ///   ``RouteNeed/defaultRoute``.
-        package convenience init(_ need: RouteNeed = .defaultRoute) {
-            self.init(need, receiveBufferSize: nil)
-        }
-
-        package init(_ need: RouteNeed, receiveBufferSize: Int32?) {
+        package init(_ need: RouteNeed = .defaultRoute, receiveBufferSize: Int32? = nil) {
+            let socket: NetlinkSocket
             do throws(SystemError) {
-                let socket = try NetlinkSocket.open(receiveBufferSize: receiveBufferSize)
-                feed = NetlinkFeed(socket, need, board)
-                refusal = nil
+                socket = try NetlinkSocket.open(receiveBufferSize: receiveBufferSize)
             } catch {
-                feed = nil
-                refusal = error
+                state = Locked(State(machine: NetlinkMachine(port: 0, need: need), failure: error))
+                (self.socket, self.source) = (nil, nil)
+                return
             }
+            state = Locked(State(machine: NetlinkMachine(port: socket.port, need: need)))
+            let source = DispatchSource.makeReadSource(fileDescriptor: socket.descriptor, queue: queue)
+            (self.socket, self.source) = (socket, source)
+            source.setEventHandler { [weak self] in self?.drain() }
+            source.setCancelHandler { socket.close() }
+            // The kernel replies within the call that sends the request, so the state is known immediately. No other
+            // thread reads yet.
+            if let change = perform(state.withLock { $0.machine.begin() }) { board.write(change) } else { drain() }
+            source.activate()
         }
 
-        deinit { feed?.close() }
+        // The queue closes the socket after the last read.
+        deinit { source?.cancel() }
 
         /// The current state of the network.
         package var connectivity: Connectivity { board.connectivity }
@@ -70,51 +91,9 @@ import OperationCore
         }
 
         /// The socket, for tests, or nil if there is none.
-        package var descriptor: Int32? { feed?.descriptor }
+        package var descriptor: Int32? { socket?.descriptor }
         /// The number of times that messages were lost, for tests.
-        package var overruns: Int { feed?.overruns ?? 0 }
-    }
-
-    /// Reads the socket on its own queue, and writes the results of a ``NetlinkMachine`` to the board.
-    final class NetlinkFeed: Sendable {
-        private struct State {
-            var machine: NetlinkMachine
-            var overruns = 0
-            /// The final error of the system.
-            var failure: SystemError?
-        }
-
-        private let socket: NetlinkSocket
-        private let board: ConnectivityBoard
-        private let state: Locked<State>
-        private let queue = DispatchQueue(label: "OperationKit.NetlinkMonitor")
-        // Sendable: created in init, and Dispatch allows canceling it on any thread.
-        private nonisolated(unsafe) let source: any DispatchSourceRead
-
-        /// A reply has at most 32 KiB.
-        private static let bufferSize = 1 << 16
-        /// The number of datagrams after which the current state is reported, even if more are waiting.
-        private static let batch = 256
-
-        init(_ socket: NetlinkSocket, _ need: RouteNeed, _ board: ConnectivityBoard) {
-            self.socket = socket
-            self.board = board
-            state = Locked(State(machine: NetlinkMachine(port: socket.port, need: need)))
-            source = DispatchSource.makeReadSource(fileDescriptor: socket.descriptor, queue: queue)
-            source.setEventHandler { [weak self] in self?.drain() }
-            source.setCancelHandler { socket.close() }
-            // The kernel replies within the call that sends the request, so the state is known immediately. No other
-            // thread reads yet.
-            if let change = perform(state.withLock { $0.machine.begin() }) { board.write(change) } else { drain() }
-            source.activate()
-        }
-
-        var descriptor: Int32 { socket.descriptor }
-        var overruns: Int { state.withLock { $0.overruns } }
-        var failure: SystemError? { state.withLock { $0.failure } }
-
-        /// Stops reading, after which the queue closes the socket.
-        func close() { source.cancel() }
+        package var overruns: Int { state.withLock { $0.overruns } }
 
         /// Reads until nothing is left, because lost messages can be requested again only then.
         ///
@@ -126,13 +105,16 @@ import OperationCore
             while let actions = receive(into: &buffer) {
                 if let found = perform(actions) { change = found }
                 count += 1
-                if count % Self.batch == 0, failure == nil, let reported = change.take() { board.write(reported) }
+                if count % Self.batch == 0, !hasFailed, let reported = change.take() { board.write(reported) }
             }
-            if failure == nil, let change { board.write(change) }
+            if !hasFailed, let change { board.write(change) }
         }
+
+        private var hasFailed: Bool { state.withLock { $0.failure != nil } }
 
         /// Returns the actions for the next datagram, or nil if there is no datagram and nothing to do.
         private func receive(into buffer: inout [UInt8]) -> [NetlinkMachine.Action]? {
+            guard let socket else { return nil }
             switch buffer.withUnsafeMutableBytes({ socket.receive(into: $0) }) {
             case .datagram(let count): return state.withLock { $0.machine.receive(buffer[..<count]) }
             case .foreign: return []
@@ -159,7 +141,7 @@ import OperationCore
                 case .send(let request):
                     // Everything is requested after the pause.
                     if state.withLock({ $0.machine.isPausing }) { continue }
-                    guard let error = socket.send(request) else { continue }
+                    guard let error = socket?.send(request) else { continue }
                     change = .unknown
                     let more = state.withLock { $0.machine.sendingFailed(error.number) }
                     if more.isEmpty { lookAgainLater() } else { _ = perform(more) }
@@ -175,7 +157,7 @@ import OperationCore
         private func lookAgainLater() {
             queue.asyncAfter(deadline: .now() + 1) { [weak self] in
                 // After the socket is closed, its descriptor may belong to another file.
-                guard let self, !source.isCancelled else { return }
+                guard let self, source?.isCancelled == false else { return }
                 state.withLock { $0.machine.pauseIsOver() }
                 drain()
             }
@@ -185,7 +167,7 @@ import OperationCore
         private func end(_ error: SystemError) {
             state.withLock { $0.failure = error }
             board.write(.unknown)
-            close()
+            source?.cancel()
         }
     }
 
