@@ -137,24 +137,24 @@ final class CredentialAgent: AttemptPolicy, @unchecked Sendable {
         }
     }
 
-    override func decide(_ report: AttemptReport, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
+    override func decide(_ attempt: FailedAttempt, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
         // Usually the realm has already seen the headers. An evaluator may pass on the error of another request,
         // which does not concern this credential.
         let isSaidByBody =
-            report.error.code == .credentialRejected && report.error.request == report.request?.summary
-        guard let head = report.head, let request = report.request,
-            let sent = rejected(head, of: request, report.number, isSaidByBody: isSaidByBody)
+            attempt.error.code == .credentialRejected && attempt.error.request == attempt.request?.summary
+        guard let head = attempt.head, let request = attempt.request,
+            let sent = rejected(head, of: request, attempt.number, isSaidByBody: isSaidByBody)
         else {
             state.withLock { $0.rejections = [:] }
             return answer(nil)
         }
         let (realm, version) = (sent.realm, sent.version)
         guard request.body.canBeSentNow else {
-            return answer(AttemptPolicyDecision(.fail, error: Self.unrepeatable(report.error)))
+            return answer(AttemptPolicyDecision(.fail, error: Self.unrepeatable(attempt.error)))
         }
         let order = NotificationOrder()
         let fail: @Sendable (NetworkError) -> Void = { [weak owner] error in
-            let error = Self.completed(error, report.error)
+            let error = Self.completed(error, attempt.error)
             let end: @Sendable (AttemptPolicyDecision?) -> Void = { decision in
                 answer(decision ?? AttemptPolicyDecision(.fail, note: "\(error)", error: error))
             }
@@ -162,9 +162,8 @@ final class CredentialAgent: AttemptPolicy, @unchecked Sendable {
             guard let owner, let offline = owner.networkAttempts.policies?[.offline] else {
                 return end(nil)
             }
-            var changed = report
-            changed.error = error
-            DispatchQueue.global().async { [changed] in offline.decide(changed, for: owner, end) }
+            let changed = attempt.with(error)
+            DispatchQueue.global().async { offline.decide(changed, for: owner, end) }
         }
         let waiter = AuthenticationRealm.Waiter(owner) { error in
             order.second {
@@ -183,7 +182,7 @@ final class CredentialAgent: AttemptPolicy, @unchecked Sendable {
             }
         case .fail(let failure): fail(realm.error(failure))
         case .refuse:
-            answer(AttemptPolicyDecision(.fail, error: isSaidByBody ? report.error : realm.rejection(report.error)))
+            answer(AttemptPolicyDecision(.fail, error: isSaidByBody ? attempt.error : realm.rejection(attempt.error)))
         }
     }
 

@@ -158,8 +158,8 @@ final class ManualAgent: AttemptPolicy, @unchecked Sendable {
         self.list = list
     }
 
-    override func decide(_ report: AttemptReport, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
-        guard list.takes(FailedAttempt(report)), report.request?.body.canBeSentNow != false else {
+    override func decide(_ attempt: FailedAttempt, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
+        guard list.takes(attempt), attempt.request?.body.canBeSentNow != false else {
             return answer(nil)
         }
         let order = NotificationOrder()

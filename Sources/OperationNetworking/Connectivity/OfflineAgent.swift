@@ -52,25 +52,25 @@ final class OfflineAgent: AttemptPolicy, @unchecked Sendable {
         if let refusal { answer(.refuse(.offline(refusal, policy, after: nil))) }
     }
 
-    override func decide(_ report: AttemptReport, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
+    override func decide(_ attempt: FailedAttempt, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
         // The agent made this decision itself, so no other policy may change it.
-        if report.error.isAboutWaiting { return answer(AttemptPolicyDecision(.fail)) }
-        guard let request = report.request, let rule = policy.rule(for: report.error, of: request), isOffline,
+        if attempt.error.isAboutWaiting { return answer(AttemptPolicyDecision(.fail)) }
+        guard let request = attempt.request, let rule = policy.rule(for: attempt.error, of: request), isOffline,
             policy.concerns(request)
         else { return answer(nil) }
-        guard request.body.canBeSentNow else { return answer(fail(.bodyNotRepeatable, after: report.error)) }
+        guard request.body.canBeSentNow else { return answer(fail(.bodyNotRepeatable, after: attempt.error)) }
         state.withLock { state in
-            if exchange(&state.advances, with: report.advances) != report.advances {
+            if exchange(&state.advances, with: attempt.advances) != attempt.advances {
                 (state.waits, state.waited) = (0, .zero)
             }
         }
-        let note = "attempt \(report.number) failed (\(report.error.code)): waiting for the network. \(rule.reason)"
+        let note = "attempt \(attempt.number) failed (\(attempt.error.code)): waiting for the network. \(rule.reason)"
         let refusal = wait(for: owner) {
             answer(AttemptPolicyDecision(.pause(.network), note: note))
         } ended: { [self] end in
-            answer(verdict(end, after: report.error))
+            answer(verdict(end, after: attempt.error))
         }
-        if let refusal { answer(fail(refusal, after: report.error)) }
+        if let refusal { answer(fail(refusal, after: attempt.error)) }
     }
 
     /// Reports the wait to the user, but not again if the operation was only suspended in between.

@@ -123,6 +123,8 @@ public struct FailedAttempt: Sendable {
     public let elapsed: Duration
     /// The records of the attempts before this attempt.
     public let earlier: [AttemptRecord]
+    /// The number of attempts so far in which a download made progress, including this one.
+    package var advances = 0
 
     /// Creates a description of a failed attempt, for testing a rule.
     ///
@@ -148,6 +150,15 @@ public struct FailedAttempt: Sendable {
         self.head = head
         self.elapsed = elapsed
         self.earlier = earlier
+    }
+
+    /// Returns a copy with another error.
+    func with(_ error: NetworkError) -> FailedAttempt {
+        var copy = FailedAttempt(
+            number: number, replays: replays, error: error, request: request, head: head, elapsed: elapsed,
+            earlier: earlier)
+        copy.advances = advances
+        return copy
     }
 
     /// The number of this attempt among the attempts that count.

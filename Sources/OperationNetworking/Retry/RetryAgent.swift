@@ -83,10 +83,9 @@ final class RetryAgent: AttemptPolicy, @unchecked Sendable {
         return false
     }
 
-    override func decide(_ report: AttemptReport, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
-        let attempt = FailedAttempt(report)
+    override func decide(_ attempt: FailedAttempt, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
         // A task of another kind of session reports its headers only at its end.
-        if let head = report.head, let request = report.request { _ = refuses(head, of: request, report.number) }
+        if let head = attempt.head, let request = attempt.request { _ = refuses(head, of: request, attempt.number) }
         let (rule, failure) = state.withLock { ($0.retry.policy.decide, $0.isTooLate ? $0.failure : nil) }
         if let failure {
             return answer(end(attempt, failure, for: owner))

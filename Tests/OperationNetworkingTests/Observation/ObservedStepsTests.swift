@@ -203,7 +203,7 @@ private final class RefusingFirst: AttemptPolicy, @unchecked Sendable {
 
     override func refuses(_ head: ResponseHead, of request: NetworkRequest, _ number: Int) -> Bool { number == 1 }
 
-    override func decide(_ report: AttemptReport, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
+    override func decide(_ report: FailedAttempt, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
         answer(AttemptPolicyDecision(report.number < 2 ? .again(after: .zero) : .fail))
     }
 }

@@ -457,7 +457,7 @@ final class Again: AttemptPolicy, @unchecked Sendable {
 
     init(most: Int, pause: Duration = .zero) { (self.most, self.pause) = (most, pause) }
 
-    override func decide(_ report: AttemptReport, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
+    override func decide(_ report: FailedAttempt, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
         answer(AttemptPolicyDecision(report.number < most ? .again(after: pause) : .fail))
     }
 }

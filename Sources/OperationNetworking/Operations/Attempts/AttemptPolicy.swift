@@ -4,35 +4,6 @@
 import Foundation
 import OperationCore
 
-/// A description of a failed attempt, for the policies.
-package struct AttemptReport: Sendable {
-    /// The number of the attempt, starting at 1.
-    package let number: Int
-    /// The number of earlier attempts that are not counted, because they were replays or because a download made
-    /// progress.
-    package let replays: Int
-    /// The request that was sent or would have been sent, or nil if it could not be created.
-    package let request: NetworkRequest?
-    /// The headers of the response, if the attempt received any.
-    package let head: ResponseHead?
-    /// The reason why the attempt failed.
-    package var error: NetworkError
-    /// The time since the first counted attempt, without the time in which the operation was suspended or paused.
-    package let elapsed: Duration
-    /// The number of attempts so far in which a download made progress, including this one.
-    package let advances: Int
-    /// The records of the earlier attempts.
-    package let earlier: [AttemptRecord]
-}
-
-extension FailedAttempt {
-    init(_ report: AttemptReport) {
-        self.init(
-            number: report.number, replays: report.replays, error: report.error, request: report.request,
-            head: report.head, elapsed: report.elapsed, earlier: report.earlier)
-    }
-}
-
 /// A policy of one operation, such as a retry, a wait for the network, or a credential.
 ///
 /// A policy can hold a request back or change it before it is sent, and decides how to continue after a failed attempt.
@@ -106,7 +77,7 @@ package class AttemptPolicy: @unchecked Sendable {
     /// A policy that pauses the operation (`pause`) calls `answer` again later, with another attempt or with a
     /// failure. An answer is ignored if the operation has ended, and a `pause` is ignored if another answer came
     /// first.
-    package func decide(_ report: AttemptReport, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
+    package func decide(_ attempt: FailedAttempt, for owner: any AttemptOwner, _ answer: @escaping PolicyAnswer) {
         answer(nil)
     }
 

@@ -163,49 +163,50 @@ extension NetworkAttempts {
         reportFailure(number)
         guard let policies, policies.mayTryAgain else { return state.withLock { $0.machine.decided(.fail, number) } }
         let now = owner.clock.now
-        let report = state.withLock { state in
+        let attempt = state.withLock { state in
             state.history.fail(number, saved: state.attempt.saved, replays: state.machine.replays, now: now)
-            return AttemptReport(
-                number: number, replays: state.history.uncounted(state.machine.replays),
-                request: state.attempt.currentRequest, head: state.attempt.head, error: error,
-                elapsed: state.history.elapsed(at: now), advances: state.history.advances,
-                earlier: state.history.records)
+            var attempt = FailedAttempt(
+                number: number, replays: state.history.uncounted(state.machine.replays), error: error,
+                request: state.attempt.currentRequest, head: state.attempt.head,
+                elapsed: state.history.elapsed(at: now), earlier: state.history.records)
+            attempt.advances = state.history.advances
+            return attempt
         }
         // Only the retry policy, which repeats no canceled request, is notified of a cancellation of the task.
         let first: AttemptPolicies.Kind = error.code == .cancelled ? .retry : .manual
-        ask(policies, from: first.rawValue, report, owner)
+        ask(policies, from: first.rawValue, attempt, owner)
         return .none
     }
 
     private func ask(
-        _ policies: AttemptPolicies, from index: Int, _ report: AttemptReport, _ owner: any AttemptOwner
+        _ policies: AttemptPolicies, from index: Int, _ attempt: FailedAttempt, _ owner: any AttemptOwner
     ) {
         guard let (policy, index) = policies.next(from: index) else {
-            return take(AttemptPolicyDecision(.fail), report, owner)
+            return take(AttemptPolicyDecision(.fail), attempt, owner)
         }
-        policy.decide(report, for: owner) { [weak self] answer in
+        policy.decide(attempt, for: owner) { [weak self] answer in
             guard let self, let (owner, _) = running() else { return }
-            if let answer { take(answer, report, owner) } else { ask(policies, from: index + 1, report, owner) }
+            if let answer { take(answer, attempt, owner) } else { ask(policies, from: index + 1, attempt, owner) }
         }
     }
 
-    private func take(_ answer: AttemptPolicyDecision, _ report: AttemptReport, _ owner: any AttemptOwner) {
+    private func take(_ answer: AttemptPolicyDecision, _ attempt: FailedAttempt, _ owner: any AttemptOwner) {
         let (awaits, isHeldOrPaused) = state.withLock {
-            ($0.machine.awaitsDecision(report.number), $0.machine.isHeldOrPaused)
+            ($0.machine.awaitsDecision(attempt.number), $0.machine.isHeldOrPaused)
         }
         guard awaits else { return }
-        if !isHeldOrPaused { record(.decided(answer), report.number, owner) }
+        if !isHeldOrPaused { record(.decided(answer), attempt.number, owner) }
         let now = owner.clock.now
         let order = NotificationOrder()
         // An error may hold a user's object, so it is released without holding the lock.
         var left: NetworkError?
         let action: AttemptMachine.Action? = state.withLock { state in
-            guard state.machine.awaitsDecision(report.number) else { return nil }
-            state.history.record(report.number, report.error, answer.decision, now: now)
+            guard state.machine.awaitsDecision(attempt.number) else { return nil }
+            state.history.record(attempt.number, attempt.error, answer.decision, now: now)
             if let error = answer.error { left = exchange(&state.attempt.error, with: error) }
             let records = state.history.records
             if answer.decision == .fail { state.attempt.error?.attempts = records }
-            let action = state.machine.decided(answer.decision, report.number)
+            let action = state.machine.decided(answer.decision, attempt.number)
             if action == .none, isHeldOrPaused { state.delayedStep = order }
             return action
         }
@@ -213,13 +214,13 @@ extension NetworkAttempts {
         guard let action else { return }
         // A paused operation that keeps waiting runs no user code here. Its next steps are reported after this one.
         if case .pause = answer.decision, isHeldOrPaused {
-            record(.decided(answer), report.number, owner)
+            record(.decided(answer), attempt.number, owner)
             return perform(action)
         }
         guard isHeldOrPaused else {
             // The hooks of the next attempt are code of the user, which must not block the thread of a session.
             return action == .takeSlot && !BorrowedThread.mayBlock ? performElsewhere(action) : perform(action)
         }
-        performElsewhere(action, order) { self.record(.decided(answer), report.number, owner) }
+        performElsewhere(action, order) { self.record(.decided(answer), attempt.number, owner) }
     }
 }
