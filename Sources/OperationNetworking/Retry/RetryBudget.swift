@@ -27,7 +27,14 @@ public final class RetryBudget: Sendable {
     /// for each test.
     public static let shared = RetryBudget()
 
-    private let terms: RetryTerms
+    /// The share of a repeated request that a first attempt earns.
+    fileprivate let share: Double
+    /// The time after which an earned share expires.
+    fileprivate let window: Duration
+    /// The number of repeated requests that are allowed without any first attempt.
+    fileprivate let reserve: Double
+    /// The number of requests by which the reserve refills each second.
+    fileprivate let refillPerSecond: Double
     private let clock: any OperationClock
     /// The allowances, and the number of origins at which the budget removes those that are no longer needed.
     private let books = Locked<(allowances: [RequestOrigin: RetryAllowance], limit: Int)>(([:], 64))
@@ -47,27 +54,30 @@ public final class RetryBudget: Sendable {
         clock: any OperationClock = .system
     ) {
         self.clock = clock
-        terms = RetryTerms(share: share, window: window, reserve: reserve, refillPerSecond: refillPerSecond)
+        self.share = share > 0 ? min(share, 1e6) : 0
+        self.window = max(window, .milliseconds(10)).clamped
+        self.reserve = Double(max(reserve, 0))
+        self.refillPerSecond = refillPerSecond > 0 ? min(refillPerSecond, 1e6) : 0
     }
 
     /// Records that a request is sent to an origin for the first time.
     package func earn(for origin: RequestOrigin) {
-        withAllowance(of: origin) { $0.earn(terms, now: $1) }
+        withAllowance(of: origin) { $0.earn(self, now: $1) }
     }
 
     /// Spends an allowance for sending a request to an origin again, and returns whether there was one.
     package func spend(for origin: RequestOrigin) -> Bool {
-        withAllowance(of: origin) { $0.spend(terms, now: $1) }
+        withAllowance(of: origin) { $0.spend(self, now: $1) }
     }
 
     /// Returns the allowance of a request that was not sent after all.
     package func refund(for origin: RequestOrigin) {
-        withAllowance(of: origin) { $0.refund(terms, now: $1) }
+        withAllowance(of: origin) { $0.refund(self, now: $1) }
     }
 
     /// Returns the number of requests that could be sent again to an origin now.
     package func left(for origin: RequestOrigin) -> Int {
-        withAllowance(of: origin) { $0.left(terms, now: $1) }
+        withAllowance(of: origin) { $0.left(self, now: $1) }
     }
 
     /// The number of origins for which the budget keeps an allowance.
@@ -91,11 +101,11 @@ public final class RetryBudget: Sendable {
             if books.allowances.count >= books.limit {
                 books.allowances = books.allowances.filter { _, allowance in
                     var allowance = allowance
-                    return !allowance.isForgettable(terms, now: now)
+                    return !allowance.isForgettable(self, now: now)
                 }
                 books.limit = max(64, books.allowances.count * 2)
             }
-            return body(&books.allowances[origin, default: RetryAllowance(terms, now: now)], now)
+            return body(&books.allowances[origin, default: RetryAllowance(self, now: now)], now)
         }
     }
 }
@@ -115,18 +125,18 @@ struct RetryAllowance: Sendable {
     private var reserve: Double
     private var counted: OperationInstant
 
-    init(_ terms: RetryTerms, now: OperationInstant) {
+    init(_ terms: RetryBudget, now: OperationInstant) {
         reserve = terms.reserve
         counted = now
     }
 
     /// Records that a request is sent for the first time.
-    mutating func earn(_ terms: RetryTerms, now: OperationInstant) {
+    mutating func earn(_ terms: RetryBudget, now: OperationInstant) {
         settle(terms, now)
         add(terms.share, terms, now)
     }
 
-    private mutating func add(_ amount: Double, _ terms: RetryTerms, _ now: OperationInstant) {
+    private mutating func add(_ amount: Double, _ terms: RetryBudget, _ now: OperationInstant) {
         guard amount > 0 else { return }
         let slice = Self.slice(of: now, terms)
         if let last = earnings.indices.last, earnings[last].slice == slice {
@@ -137,7 +147,7 @@ struct RetryAllowance: Sendable {
     }
 
     /// Spends an allowance for a repeated request, and returns `false` if there is none.
-    mutating func spend(_ terms: RetryTerms, now: OperationInstant) -> Bool {
+    mutating func spend(_ terms: RetryBudget, now: OperationInstant) -> Bool {
         settle(terms, now)
         // The sum of ten tenths is slightly less than one.
         guard available > 1 - 1e-9 else { return false }
@@ -152,7 +162,7 @@ struct RetryAllowance: Sendable {
     }
 
     /// Returns the allowance of a request that was not sent.
-    mutating func refund(_ terms: RetryTerms, now: OperationInstant) {
+    mutating func refund(_ terms: RetryBudget, now: OperationInstant) {
         settle(terms, now)
         let toReserve = min(max(terms.reserve - reserve, 0), 1)
         reserve += toReserve
@@ -160,13 +170,13 @@ struct RetryAllowance: Sendable {
     }
 
     /// Returns the number of requests that could be sent again now.
-    mutating func left(_ terms: RetryTerms, now: OperationInstant) -> Int {
+    mutating func left(_ terms: RetryBudget, now: OperationInstant) -> Int {
         settle(terms, now)
         return Int(min(available + 1e-9, 1e9))
     }
 
     /// Returns whether the allowance is equal to a new one, or was not used for a long time.
-    mutating func isForgettable(_ terms: RetryTerms, now: OperationInstant) -> Bool {
+    mutating func isForgettable(_ terms: RetryBudget, now: OperationInstant) -> Bool {
         let isOld = counted.duration(to: now) > max(Self.memory, terms.window)
         settle(terms, now)
         return isOld || earnings.isEmpty && reserve >= terms.reserve
@@ -178,7 +188,7 @@ struct RetryAllowance: Sendable {
     private var available: Double { earnings.reduce(reserve) { $0 + $1.amount } }
 
     /// Removes expired shares, and refills the reserve.
-    private mutating func settle(_ terms: RetryTerms, _ now: OperationInstant) {
+    private mutating func settle(_ terms: RetryBudget, _ now: OperationInstant) {
         let oldest = Self.slice(of: now, terms) - Self.slicesInWindow
         while let first = earnings.first, first.slice <= oldest { earnings.removeFirst() }
         guard now > counted else { return }
@@ -187,26 +197,7 @@ struct RetryAllowance: Sendable {
         counted = now
     }
 
-    private static func slice(of now: OperationInstant, _ terms: RetryTerms) -> Int64 {
+    private static func slice(of now: OperationInstant, _ terms: RetryBudget) -> Int64 {
         now.offset.saturatedNanoseconds / max(terms.window.saturatedNanoseconds / slicesInWindow, 1)
-    }
-}
-
-/// The parameters of a budget, none of which is negative.
-struct RetryTerms: Sendable {
-    /// The share of a repeated request that a first attempt earns.
-    let share: Double
-    /// The time after which an earned share expires.
-    let window: Duration
-    /// The number of repeated requests that are allowed without any first attempt.
-    let reserve: Double
-    /// The number of requests by which the reserve refills each second.
-    let refillPerSecond: Double
-
-    init(share: Double, window: Duration, reserve: Int, refillPerSecond: Double) {
-        self.share = share > 0 ? min(share, 1e6) : 0
-        self.window = max(window, .milliseconds(10)).clamped
-        self.reserve = Double(max(reserve, 0))
-        self.refillPerSecond = refillPerSecond > 0 ? min(refillPerSecond, 1e6) : 0
     }
 }
