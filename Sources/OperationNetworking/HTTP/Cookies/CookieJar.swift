@@ -69,7 +69,7 @@ public final class CookieJar: Sendable {
         storage: (any CookieStorage)?, limits: CookieLimits = CookieLimits(),
         suffixes: @escaping CookieMachine.SuffixRule = CookieMachine.isCommonSuffix, now: @escaping @Sendable () -> Date
     ) throws {
-        var machine = CookieMachine(limits: limits, suffixes: suffixes)
+        var machine = CookieMachine(limits: limits)
         let moment = now()
         for cookie in try storage?.load() ?? [] { machine.put(cookie, now: moment) }
         state = Locked((machine, SaveTurn()))
@@ -82,7 +82,7 @@ public final class CookieJar: Sendable {
         limits: CookieLimits = CookieLimits(),
         suffixes: @escaping CookieMachine.SuffixRule = CookieMachine.isCommonSuffix, now: @escaping @Sendable () -> Date
     ) {
-        state = Locked((CookieMachine(limits: limits, suffixes: suffixes), SaveTurn()))
+        state = Locked((CookieMachine(limits: limits), SaveTurn()))
         storage = nil
         (self.limits, self.suffixes) = (limits, suffixes)
         self.now = now

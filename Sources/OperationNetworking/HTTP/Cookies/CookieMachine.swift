@@ -10,17 +10,13 @@ package struct CookieMachine: Sendable {
     /// A cookie and its position in the order in which cookies were set.
     private typealias Entry = (cookie: Cookie, serial: UInt64)
 
-    private let limits: CookieLimits
-    private let suffixes: SuffixRule
+    package let limits: CookieLimits
     private var entries: [String: [Entry]] = [:]
     private var lastSerial: UInt64 = 0
     package private(set) var count = 0
 
-    package init(
-        limits: CookieLimits = CookieLimits(), suffixes: @escaping SuffixRule = CookieMachine.isCommonSuffix
-    ) {
+    package init(limits: CookieLimits = CookieLimits()) {
         self.limits = limits
-        self.suffixes = suffixes
     }
 
     /// All cookies, in the order in which they were set.
@@ -43,11 +39,6 @@ package struct CookieMachine: Sendable {
                 !asked.domain.isEmpty && !asked.domain.hasSuffix(".") && asked.domain.utf8.allSatisfy { $0 < 0x80 }
             return (asked, isNamed && suffixes(asked.domain))
         }
-    }
-
-    /// Stores the cookies of a response, and returns whether anything changed.
-    package mutating func receive(_ fields: [String], from address: WebAddress, now: Date) -> Bool {
-        receive(Self.offers(fields, limits: limits, suffixes: suffixes, now: now), from: address, now: now)
     }
 
     /// Stores the cookies of a response, and returns whether anything changed.

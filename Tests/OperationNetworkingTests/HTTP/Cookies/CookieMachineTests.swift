@@ -217,3 +217,10 @@ struct CookieMachineTests {
         #expect(machine.cookies.map(\.value) == ["3"])
     }
 }
+
+extension CookieMachine {
+    fileprivate mutating func receive(_ fields: [String], from address: WebAddress, now: Date) -> Bool {
+        let offers = Self.offers(fields, limits: limits, suffixes: Self.isCommonSuffix, now: now)
+        return receive(offers, from: address, now: now)
+    }
+}
