@@ -78,7 +78,8 @@ struct OutsideNumberTests {
             CacheFile(name: "a.metadata", size: .max, used: now), CacheFile(name: "a-1.body", size: .max, used: now),
             CacheFile(name: "b.metadata", size: 1, used: now), CacheFile(name: "-1.part", size: .max, used: now),
         ]
-        #expect(CacheTrim.plan(files, limit: 100, recency: ["b": 1], now: now).map(\.name).contains("a.metadata"))
-        _ = CacheTrim.plan(files, limit: -1, recency: [:], now: now)
+        let removed = DiskCache.filesToRemove(files, limit: 100, recency: ["b": 1], now: now)
+        #expect(removed.map(\.name).contains("a.metadata"))
+        _ = DiskCache.filesToRemove(files, limit: -1, recency: [:], now: now)
     }
 }

@@ -252,7 +252,7 @@ package final class DiskCache {
         guard used.addingSaturated(bytes) > limits.totalBytes else { return true }
         // Removing more than necessary avoids a listing at each addition.
         let goal = max(0, min(limits.totalBytes / 10 * 9, limits.totalBytes - bytes))
-        for file in CacheTrim.plan(files, limit: goal, recency: recency, now: now) {
+        for file in Self.filesToRemove(files, limit: goal, recency: recency, now: now) {
             folder.remove(file.name)
             used -= file.size
             recency[file.key] = nil
@@ -304,10 +304,10 @@ package struct CacheChanges: Equatable, Sendable {
     }
 }
 
-/// An algorithm that selects the files to remove from a cache that is too large.
-package enum CacheTrim {
+// An algorithm that selects the files to remove from a cache that is too large.
+extension DiskCache {
     /// The age in seconds at which a file without metadata counts as left behind by a program that ended.
-    static let grace: TimeInterval = 3600
+    private static let grace: TimeInterval = 3600
 
     /// Returns the files to remove.
     ///
@@ -317,7 +317,7 @@ package enum CacheTrim {
     ///   - recency: The addresses that this program used, with higher numbers for later uses. Other addresses count as
     ///     older.
     ///   - now: The current date.
-    package static func plan(
+    package static func filesToRemove(
         _ files: [CacheFile], limit: Int64, recency: [String: UInt64], now: Date
     ) -> [CacheFile] {
         let leftBehind = files.filter { $0.isPart && now.timeIntervalSince($0.used) > grace }
@@ -336,20 +336,20 @@ package enum CacheTrim {
         }
         kept.sort { one, other in
             let (left, right) = (recency[one.key] ?? 0, recency[other.key] ?? 0)
-            return left == right ? used(one.files) < used(other.files) : left < right
+            return left == right ? latestUse(one.files) < latestUse(other.files) : left < right
         }
-        var total = size(parts).addingSaturated(kept.map { size($0.files) }.saturatedSum)
+        var total = sum(parts).addingSaturated(kept.map { sum($0.files) }.saturatedSum)
         for group in kept {
             guard total > limit else { break }
             removed += group.files
-            total -= size(group.files)
+            total -= sum(group.files)
         }
         return removed
     }
 
-    private static func size(_ files: [CacheFile]) -> Int64 { files.map(\.size).saturatedSum }
+    private static func sum(_ files: [CacheFile]) -> Int64 { files.map(\.size).saturatedSum }
 
-    private static func used(_ files: [CacheFile]) -> Date {
+    private static func latestUse(_ files: [CacheFile]) -> Date {
         files.first(where: \.isMetadata)?.used ?? files.map(\.used).max() ?? .distantPast
     }
 }

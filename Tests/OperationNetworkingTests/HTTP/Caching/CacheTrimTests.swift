@@ -15,7 +15,7 @@ struct CacheTrimTests {
     }
 
     private func removed(_ files: [CacheFile], limit: Int64, recency: [String: UInt64] = [:]) -> [String] {
-        CacheTrim.plan(files, limit: limit, recency: recency, now: now).map(\.name).sorted()
+        DiskCache.filesToRemove(files, limit: limit, recency: recency, now: now).map(\.name).sorted()
     }
 
     @Test func `the least recently used entries are removed first, each with its bodies`() {
