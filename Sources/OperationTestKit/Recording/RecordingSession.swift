@@ -126,13 +126,10 @@ public final class RecordingSession: NetworkSession {
             return state.made
         }
         let body = BodyTap(request.body, limit: bodyLimit)
-        // A task that is never resumed is released without an end.
-        let farewell = ReleaseObserver { [weak self] in self?.close(number) }
         let tap = ExchangeTap(request, body, receiver, limit: bodyLimit) { [weak self] seen in
-            self?.queue.async { [weak self] in
-                self?.note(seen, number)
-                extendLifetime(farewell)
-            }
+            self?.queue.async { [weak self] in self?.note(seen, number) }
+        } released: { [weak self] in
+            self?.close(number)
         }
         return session.makeTask(with: body.tapped(request), receiver: tap)
     }
@@ -168,15 +165,6 @@ public final class RecordingSession: NetworkSession {
     }
 }
 
-/// An object that calls a closure when it is released.
-private final class ReleaseObserver: Sendable {
-    private let say: @Sendable () -> Void
-
-    init(_ say: @escaping @Sendable () -> Void) { self.say = say }
-
-    deinit { say() }
-}
-
 extension RecordingRedactor {
     /// Returns headers without secrets, with the length of the redacted body.
     fileprivate func head(_ head: ResponseHead, _ fields: HeaderFields, bodyGrewBy growth: Int) -> ResponseHead {
@@ -207,14 +195,18 @@ final class ExchangeTap: NetworkReceiver {
     private let receiver: any NetworkReceiver
     private let seen: Locked<Seen>
     private let report: @Sendable (Seen) -> Void
+    private let released: @Sendable () -> Void
 
     init(
         _ request: NetworkRequest, _ body: BodyTap, _ receiver: any NetworkReceiver, limit: Int,
-        _ report: @escaping @Sendable (Seen) -> Void
+        _ report: @escaping @Sendable (Seen) -> Void, released: @escaping @Sendable () -> Void
     ) {
-        (self.receiver, self.report) = (receiver, report)
+        (self.receiver, self.report, self.released) = (receiver, report, released)
         seen = Locked(Seen(request: request, body: body, received: BodyTally(limit: limit)))
     }
+
+    // A task that is never resumed is released without an end.
+    deinit { released() }
 
     func task(_ task: any NetworkTask, didReceive head: ResponseHead) {
         seen.withLock { $0.head = head }
