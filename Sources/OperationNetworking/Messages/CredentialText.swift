@@ -260,7 +260,7 @@ struct CredentialText {
     /// An equals sign alone proves nothing, because Base64 may also end with one.
     private func valueOfParameter(_ word: Range<Int>) -> Int? {
         guard let equals = word.first(where: { letters[$0] == "=" }) else { return nil }
-        let name = Self.string(letters[word.lowerBound..<equals])
+        let name = String(scalars: letters[word.lowerBound..<equals])
         let isKnown = Self.challengeParameters.contains(name.lowercased())
         guard equals + 1 == word.upperBound else { return isKnown ? equals + 1 : nil }
         let isName = name.utf8.allSatisfy { (0x61...0x7A).contains($0) || $0 == 0x5F || $0 == 0x2D }
@@ -282,7 +282,7 @@ struct CredentialText {
         // The end of a request line, as in `POST /oauth/token HTTP/1.1`.
         if word.starts(with: "HTTP/".unicodeScalars) { return false }
         // A Base64-encoded user name and password can be short.
-        if scheme.name == "basic", Data(base64Encoded: Self.string(word))?.contains(0x3A) == true { return true }
+        if scheme.name == "basic", Data(base64Encoded: String(scalars: word))?.contains(0x3A) == true { return true }
         guard word.count >= 6 else { return false }
         return word.contains { ("0"..."9").contains($0) || $0 == "=" }
             || word.dropFirst().contains { ("A"..."Z").contains($0) }
@@ -333,11 +333,5 @@ struct CredentialText {
     /// Returns the value of a character, with an uppercase ASCII letter converted to lowercase.
     private static func small(_ letter: Unicode.Scalar) -> UInt32 {
         (0x41...0x5A).contains(letter.value) ? letter.value + 0x20 : letter.value
-    }
-
-    private static func string(_ scalars: some Sequence<Unicode.Scalar>) -> String {
-        var view = String.UnicodeScalarView()
-        view.append(contentsOf: scalars)
-        return String(view)
     }
 }

@@ -59,9 +59,7 @@ public struct LogRedaction: Sendable, Hashable {
 
     /// Returns a name in lowercase, without combining and invisible characters.
     private static func plain(_ name: String) -> String {
-        var scalars = String.UnicodeScalarView()
-        scalars.append(contentsOf: name.unicodeScalars.filter { !$0.isJoined })
-        return String(scalars).lowercased()
+        String(scalars: name.unicodeScalars.filter { !$0.isJoined }).lowercased()
     }
 
     /// Returns a Boolean value that indicates whether the redaction hides the value of a header.
@@ -185,9 +183,7 @@ public struct LogRedaction: Sendable, Hashable {
             }
             result.append(letter)
         }
-        var shown = String.UnicodeScalarView()
-        shown.append(contentsOf: result)
-        return String(shown)
+        return String(scalars: result)
     }
 
     /// Returns the beginning of a body as text, or its length.
@@ -396,6 +392,10 @@ extension Unicode.Scalar {
 }
 
 extension String {
+    init(scalars: some Sequence<Unicode.Scalar>) {
+        self.init(String.UnicodeScalarView(scalars))
+    }
+
     /// Returns text from a server for an error message, printable, without secrets and limited to `limit` characters.
     package func quoted(limit: Int = 100) -> String {
         // Cut the text last, because a cut could split a secret. The first cut avoids searching through a megabyte.

@@ -71,7 +71,7 @@ struct SecretText {
         guard first == "%" else { return nil }
         var digits = start + 1
         while text[digits...].starts(with: ["2", "5"]) { digits += 2 }
-        return switch Self.string(text[digits...].prefix(2)).uppercased() {
+        return switch String(scalars: text[digits...].prefix(2)).uppercased() {
         case "3D": ("=", digits + 2)
         case "3A": (":", digits + 2)
         default: nil
@@ -92,11 +92,11 @@ struct SecretText {
         let isVariable = sign == ":" && name.startIndex > 0 && text[name.startIndex - 1] == "$"
         guard !isVariable, name.contains(where: { $0.properties.isAlphabetic }) else { return nil }
         if isHost(name, before: start) { return nil }
-        let plain = Self.string(name)
+        let plain = String(scalars: name)
         guard hides(name.contains("%") ? plain.removingPercentEncoding ?? plain : plain) else { return nil }
         // In a sentence such as "error code: 5", a code is not a secret.
         if !isQuoted, name.startIndex > 1, text[name.startIndex - 1] == " " {
-            let before = Self.string(word(before: name.startIndex - 1))
+            let before = String(scalars: word(before: name.startIndex - 1))
             if plain.lowercased() == "code", !before.isEmpty, !hides("\(before) \(plain)") { return nil }
         }
         return isQuoted
@@ -186,14 +186,14 @@ struct SecretText {
     /// Returns the end of a JSON number, `true`, `false` or `null` at a position, or `nil` for anything else.
     private func endOfWord(_ start: Int) -> Int? {
         let word = text[start...].prefix { !",}] \t\r\n".unicodeScalars.contains($0) }
-        let plain = Self.string(word)
+        let plain = String(scalars: word)
         guard ["true", "false", "null"].contains(plain) || Double(plain) != nil else { return nil }
         guard let next = text[word.endIndex...].first(where: { $0 != " " && $0 != "\t" }) else { return word.endIndex }
         return ",}]\r\n".unicodeScalars.contains(next) ? word.endIndex : nil
     }
 
     private mutating func hideWord(to end: Int) {
-        let plain = Self.string(text[index..<end])
+        let plain = String(scalars: text[index..<end])
         let instead = ["true", "false", "null"].contains(plain) ? plain : "0"
         shown.append(contentsOf: instead.unicodeScalars)
         index = end
@@ -252,11 +252,5 @@ struct SecretText {
             shown.append(text[index])
             index += 1
         }
-    }
-
-    private static func string(_ scalars: some Sequence<Unicode.Scalar>) -> String {
-        var view = String.UnicodeScalarView()
-        view.append(contentsOf: scalars)
-        return String(view)
     }
 }
