@@ -199,9 +199,8 @@ public struct RetryBackoff: Sendable, Hashable {
         let longest = Self.seconds(longest)
         let base = min(Self.seconds(base), longest)
         let bound = min(grown(base, by: max(attempt, 1) - 1), longest)
-        let chance = chance >= 0 ? min(chance, 1) : 0
         let seconds = jitter.spread(
-            bound, base: base, previous: previous.map(Self.seconds), longest: longest, by: chance)
+            bound, base: base, previous: previous.map(Self.seconds), longest: longest, by: chance.asChance)
         return .nanoseconds(Int64(min(seconds * 1e9, 9e18)))
     }
 
@@ -227,8 +226,7 @@ public struct RetryBackoff: Sendable, Hashable {
 
     /// Returns a duration in seconds, never negative and never infinite.
     private static func seconds(_ duration: Duration) -> Double {
-        let (seconds, attoseconds) = max(duration, .zero).clamped.components
-        return Double(seconds) + Double(attoseconds) / 1e18
+        max(duration, .zero).clamped.seconds
     }
 }
 
@@ -282,7 +280,7 @@ package struct RetryMachine: Sendable {
         package init(elapsed: Duration, left: Duration? = nil, chance: Double) {
             self.elapsed = elapsed
             self.left = left
-            self.chance = chance >= 0 ? min(chance, 1) : 0
+            self.chance = chance.asChance
         }
     }
 
