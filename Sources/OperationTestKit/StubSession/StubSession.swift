@@ -172,8 +172,7 @@ public struct StubAnswer: Sendable {
             case trailers(HeaderFields)
             case gate(Gate)
             case pause(Duration)
-            case failure(NetworkError.Code)
-            case error(NetworkError)
+            case end(StubEnd)
         }
 
         let kind: Kind
@@ -211,12 +210,12 @@ public struct StubAnswer: Sendable {
         ///
         /// If the code describes a failure to connect, such as `cannotConnect`, and the step precedes the headers of
         /// the response, the request counts as unsent.
-        public static func fail(_ code: NetworkError.Code) -> Step { Step(kind: .failure(code)) }
+        public static func fail(_ code: NetworkError.Code) -> Step { Step(kind: .end(.code(code))) }
 
         /// Returns a step that ends the task with the given error.
         ///
         /// If the error does not contain a summary of the request, the session adds the summary.
-        package static func fail(_ error: NetworkError) -> Step { Step(kind: .error(error)) }
+        package static func fail(_ error: NetworkError) -> Step { Step(kind: .end(.error(error))) }
     }
 
     /// The steps that the session performs, in order.

@@ -115,7 +115,7 @@ final class StubTask: NetworkTask {
         case .bytes(let data):
             if !data.isEmpty { data.withUnsafeBytes { receiver.task(self, didReceive: $0) } }
         case .trailers(let fields): receiver.task(self, didReceiveTrailers: fields)
-        case .gate, .pause, .failure, .error: break
+        case .gate, .pause, .end: break
         }
     }
 
@@ -157,17 +157,6 @@ extension NetworkError.Code {
 
     /// Whether an error with this code occurs while a session establishes a connection.
     fileprivate var isOfConnecting: Bool { Self.ofConnecting.contains(self) }
-}
-
-extension StubAnswer.Step {
-    /// The end that the step represents, if it does.
-    fileprivate var end: StubEnd? {
-        switch kind {
-        case .failure(let code): .code(code)
-        case .error(let error): .error(error)
-        default: nil
-        }
-    }
 }
 
 /// The state of a stub task, which determines the next action.
@@ -264,7 +253,7 @@ struct StubTaskState {
             state = .ended
             return .end(nil)
         }
-        if let end = step.end {
+        if case .end(let end) = step.kind {
             state = .ended
             return .end(end)
         }
@@ -275,7 +264,7 @@ struct StubTaskState {
         case .pause(let duration): return .awaitTime(duration, beginWait())
         case .head(let status, _): if status >= 200 { phase = .receiving }
         case .wholeHead: phase = .receiving
-        case .bytes, .trailers, .failure, .error: break
+        case .bytes, .trailers, .end: break
         }
         return .report(step)
     }
