@@ -178,9 +178,6 @@ package struct RedirectMachine: Sendable {
         self.policy = policy
     }
 
-    /// The number of redirects that were followed.
-    package var followed: Int { count }
-
     /// Returns the action for a response.
     ///
     /// - Parameters:
