@@ -333,41 +333,28 @@ public struct LoopbackServerError: Error, Hashable, Sendable, CustomStringConver
     /// A description of the error that includes a possible solution.
     public var description: String {
         let number = systemErrorNumber == 0 ? "" : " (system error \(systemErrorNumber))"
-        return "A loopback server cannot listen on \(address): \(code.explanation)\(number)"
+        return "A loopback server cannot listen on \(address): \(code.rawValue)\(number)"
     }
 
-    /// A code that identifies why a server could not start.
-    ///
-    /// Future versions may add codes.
-    package struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The name of the code, such as `addressInUse`.
-        package let description: String
-        let explanation: String
-
+    /// A code that identifies why a server could not start, with an explanation and a possible solution.
+    package enum Code: String, Sendable {
         /// Another server already listens on the address.
-        package static let addressInUse = Code(
-            description: "addressInUse",
-            explanation: "another server already uses it. Use port 0, which chooses a free port, or another path.")
+        case addressInUse =
+            "another server already uses it. Use port 0, which chooses a free port, or another path."
         /// The address is not assigned to the local computer.
-        package static let addressNotAvailable = Code(
-            description: "addressNotAvailable",
-            explanation: "this machine does not have this address. Listen on .ipv4 only, or enable IPv6.")
+        case addressNotAvailable = "this machine does not have this address. Listen on .ipv4 only, or enable IPv6."
         /// The path of a Unix domain socket is empty, too long, or in a missing directory.
-        package static let invalidPath = Code(
-            description: "invalidPath",
-            explanation: "the path is empty, too long for a socket (about 100 bytes), or its directory is missing. "
-                + "Choose a short path in an existing directory.")
+        case invalidPath = """
+            the path is empty, too long for a socket (about 100 bytes), or its directory is missing. Choose a short \
+            path in an existing directory.
+            """
         /// The process has too many open files.
-        package static let tooManyOpenFiles = Code(
-            description: "tooManyOpenFiles",
-            explanation: "too many files are open. Stop servers that are not needed, or raise the limit (ulimit -n).")
+        case tooManyOpenFiles =
+            "too many files are open. Stop servers that are not needed, or raise the limit (ulimit -n)."
         /// The process does not have permission to listen on the address.
-        package static let permissionDenied = Code(
-            description: "permissionDenied",
-            explanation: "the program does not have permission. Use port 0, or another path.")
+        case permissionDenied = "the program does not have permission. Use port 0, or another path."
         /// The system reported another error, which ``LoopbackServerError/systemErrorNumber`` identifies.
-        package static let systemFailed = Code(
-            description: "systemFailed", explanation: "the system reported an error. Look up its number.")
+        case systemFailed = "the system reported an error. Look up its number."
     }
 }
 
