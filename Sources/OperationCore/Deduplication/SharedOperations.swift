@@ -202,7 +202,7 @@ extension SharedOperations {
 
     /// Lets the run overtake barriers in its queue that wait for one of the operations that share the run.
     private func advance(_ run: @autoclosure () -> Run?, for participants: @autoclosure () -> [ManagedOperation]) {
-        guard case .queue(let queue) = options.place, let present = run() else { return }
+        guard case .queue(let queue) = place, let present = run() else { return }
         queue.engine.advance(present, awaitedBy: participants())
     }
 
