@@ -246,7 +246,7 @@ struct AuthenticationTests {
         operation.start()
         // A refresh that has not begun would be dropped.
         _ = await bench.asked.events(atLeast: 1)
-        #expect(authenticator.postponedCount == 1)
+        await until { authenticator.postponedCount == 1 }
         authenticator.signOut()
         #expect(await results([operation])[0]?.error?.code == .signedOut)
         refreshes.open()
