@@ -258,7 +258,7 @@ final class DependencyComponent: Sendable {
     /// Notes that a node got its place in the component, which counts for the root.
     ///
     /// Called under the lock of the root.
-    func countNode() { unretainedRoot._withUnsafeGuaranteedRef { $0.weight += 1 } }
+    func countNode() { root.weight += 1 }
 }
 
 /// One of the two searches for a cycle: along the dependents of an operation, or along its dependencies.

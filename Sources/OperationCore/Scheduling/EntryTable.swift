@@ -26,9 +26,11 @@ struct EntryTable {
         _ work: QueueMachine.Work, level: QueueLevel, epoch: UInt32, details: EntryDetails?
     ) -> QueueMachine.Slot {
         let slot = freeSlots.popLast() ?? freeEndSlots.popLast()
+        var (stamp, generation) = (firstStamp, firstGeneration)
+        if let slot { (stamp, generation) = (entries[Int(slot)].stamp, entries[Int(slot)].generation) }
         let entry = QueueMachine.Entry(
-            work: work, stage: .entering, level: level, stamp: slot.map { entries[Int($0)].stamp } ?? firstStamp,
-            epoch: epoch, generation: slot.map { entries[Int($0)].generation } ?? firstGeneration, details: details)
+            work: work, stage: .entering, level: level, stamp: stamp, epoch: epoch, generation: generation,
+            details: details)
         if let slot {
             entries[Int(slot)] = entry
             return slot

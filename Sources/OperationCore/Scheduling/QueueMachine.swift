@@ -145,7 +145,7 @@ extension QueueMachine {
         details: EntryDetails? = nil, in epoch: UInt32? = nil
     ) -> Slot {
         counts.entering += 1
-        let epoch = epoch ?? joinEpoch(isBarrier: isBarrier, joinsFront: joinsFront)
+        let epoch = if let epoch { epoch } else { joinEpoch(isBarrier: isBarrier, joinsFront: joinsFront) }
         let slot = entries.insert(work, level: level, epoch: epoch, details: details)
         if isBarrier {
             if front.covers(epoch) { front.barrier = slot } else { later.setBarrier(slot, of: epoch) }
@@ -274,7 +274,9 @@ extension QueueMachine {
 // Epochs.
 extension QueueMachine {
     private mutating func joinEpoch(isBarrier: Bool, joinsFront: Bool, _ count: Int = 1) -> UInt32 {
-        if joinsFront || later.isEmpty && !front.isBarrier && !isBarrier {
+        var joinsFront = joinsFront
+        if later.isEmpty, !front.isBarrier, !isBarrier { joinsFront = true }
+        if joinsFront {
             front.live += count
             return front.number
         }

@@ -273,11 +273,13 @@ struct AuthenticationTests {
         #expect(
             authenticator.postponed.map(ObjectIdentifier.init).sorted()
                 == operations.map(ObjectIdentifier.init).sorted())
+        _ = await bench.events.events(atLeast: 1)
         authenticator.failPostponed(because: Refusal())
         #expect(await results(operations).allSatisfy { $0?.error?.cause is Refusal })
         let later = bench.operation(authenticator)
         later.start()
         await until { authenticator.postponedCount == 1 }
+        _ = await bench.events.events(atLeast: 3)
         authenticator.set("new")
         #expect(try await later.value == "Hello")
         // The event is reported again after the wait was given up.
