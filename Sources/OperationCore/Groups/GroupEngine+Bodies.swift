@@ -67,10 +67,10 @@ extension GroupEngine {
     ///
     /// Each search begins at the group, because a search for each child would take too long in a large group.
     func cancelEndlessChildren(of group: ManagedOperation) {
-        guard hasDependents else { return }
         let children = state.withLock { $0.children.compactMap(\.operation) }
         let waiting = children.filter { child in child.core.withLock { !$0.isReady } }
-        if waiting.isEmpty { return }
+        // The groups around this one may be many, so they are visited only if a child waits.
+        guard !waiting.isEmpty, hasDependents else { return }
         // A search that begins at the group finds no child of a group that needs only some of its children.
         var searchesEach = neededChildren(atMost: 0) == nil
         let most = BodyWaitCycleSearch.manyOperations
