@@ -328,8 +328,8 @@
             {
                 return
             }
-            // Without certificates, no server must be trusted, not every server. Some TLS libraries, such as GnuTLS,
-            // cannot read certificates from memory.
+            // Without certificates, no server must be trusted, not every server. With some TLS libraries, such as
+            // GnuTLS, older versions of libcurl cannot read certificates from memory.
             var path = "/dev/null"
             if case .file(let url) = trust { path = url.path }
             set(OKCurlOptionCAFile, path)

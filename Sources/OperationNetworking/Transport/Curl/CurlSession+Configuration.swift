@@ -141,7 +141,8 @@
                 case file(URL)
                 /// The session trusts only the certificates in the given PEM data.
                 ///
-                /// If the TLS library of libcurl is GnuTLS or NSS, the session trusts no certificate in this case.
+                /// If libcurl cannot read certificates from memory, the session trusts no certificate in this case. This
+                /// applies to older versions of libcurl that use GnuTLS or NSS.
                 case data(Data)
             }
 
