@@ -141,8 +141,8 @@
                 case file(URL)
                 /// The session trusts only the certificates in the given PEM data.
                 ///
-                /// If libcurl cannot read certificates from memory, the session trusts no certificate in this case. This
-                /// applies to older versions of libcurl that use GnuTLS or NSS.
+                /// With GnuTLS or NSS, older versions of libcurl cannot read certificates from memory. The session then
+                /// trusts no certificate.
                 case data(Data)
             }
 
