@@ -70,7 +70,8 @@ final class LoopbackConnection {
 
     func handle(_ result: PollEvents) {
         if result.contains(.writable) { advance() }
-        if !isClosed, result.contains(.readable) || result.contains(.broken) { receive() }
+        // An error is found when the connection is read.
+        if !isClosed, result != .writable { receive() }
         settle()
     }
 

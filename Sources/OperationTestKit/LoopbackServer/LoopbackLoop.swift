@@ -12,7 +12,7 @@ final class LoopbackLoop {
     let routes: LoopbackRoutes
     let journal: LoopbackJournal
     let mailbox: LoopbackInbox
-    let poller: any Poller
+    let poller = Poller()
     let inputBuffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
 
     private let listeners: LoopbackListeners
@@ -34,18 +34,10 @@ final class LoopbackLoop {
         self.mailbox = mailbox
         self.routes = routes
         self.journal = journal
-        poller = Self.makePoller()
         accepts = options.accepts
     }
 
     deinit { inputBuffer.deallocate() }
-
-    private static func makePoller() -> any Poller {
-        #if !canImport(Darwin)
-            if let poller = EpollPoller() { return poller }
-        #endif
-        return PollPoller()
-    }
 
     /// Runs the server until it is stopped, and then closes everything.
     func run() {
@@ -58,7 +50,6 @@ final class LoopbackLoop {
             if triesAgain { watchListeners() }
         }
         for connection in Array(connections.values) { connection.end(by: .close) }
-        poller.close()
         listeners.close()
         mailbox.close()
     }
