@@ -90,9 +90,8 @@ struct QueueDealingTests {
         #expect(Set(snapshot.entries(.ready).compactMap(\.name)) == Set(names(15..<40)))
         #expect(snapshot.entries(.running).compactMap(\.name) == ["14"])
         while order.count < 20 { workers.step() }
-        #expect(queue.explanation(of: operations[19]).standing == .ended(.success))
-        let reasons = queue.explanation(of: operations[25]).reasons.description
-        #expect(reasons.contains("slots of the queue are occupied (width 1, held by 19)"))
+        #expect(queue.explain(operations[19]).hasSuffix("(ended)."))
+        #expect(queue.explain(operations[25]).contains("slots of the queue are occupied (width 1, held by 19)"))
         workers.runAll()
         #expect(queue.counts.finished == 40)
     }

@@ -163,7 +163,7 @@ struct QueueWaitTests {
     }
 
     private func isKeptByWidth(_ operation: ManagedOperation, in queue: QueueManager) -> Bool {
-        queue.explanation(of: operation).reasons.contains { if case .width = $0 { true } else { false } }
+        queue.explain(operation).contains("all slots of the queue are occupied")
     }
 
     @Test func `a rule that waits does not hold up operations that became ready with it`() async throws {

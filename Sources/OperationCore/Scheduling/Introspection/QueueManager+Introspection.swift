@@ -74,10 +74,7 @@ extension QueueManager {
     ///
     /// - Parameter operation: The operation whose state the method explains.
     /// - Returns: The explanation as text, which describes the state at the time of the call.
-    public func explain(_ operation: Operation) -> String { explanation(of: operation).description }
-
-    /// Returns the explanation with its parts as values.
-    package func explanation(of operation: Operation) -> QueueExplanation { engine.explain(operation) }
+    public func explain(_ operation: Operation) -> String { engine.explain(operation) }
 }
 
 // Progress.
