@@ -8,67 +8,37 @@ package final class QueueWait: Sendable {
     /// The number of slots to wait for, if the wait is for room.
     let places: Int
 
-    private enum State {
-        case open
-        case calling(@Sendable () -> Void)
-        case waiting(CheckedContinuation<Bool, Never>)
-        case ended(isByEvent: Bool)
-    }
+    /// The closure to call at the end of the wait, or `nil` after the end.
+    private let state: Locked<(notify: (@Sendable () -> Void)?, isByEvent: Bool)>
 
-    private let state: Locked<State>
-
-    private init(places: Int) {
+    /// Creates a wait that calls `notify` once when the wait ends.
+    package init(places: Int = 1, _ notify: @escaping @Sendable () -> Void) {
         self.places = places
-        state = Locked(.open)
-    }
-
-    /// Creates a wait that calls `notify` once when the event occurs.
-    package init(_ notify: @escaping @Sendable () -> Void) {
-        places = 1
-        state = Locked(.calling(notify))
+        state = Locked((notify, false))
     }
 
     /// Waits, and returns whether the event occurred and not the cancellation.
     @discardableResult
     static func run(places: Int = 1, _ begin: (QueueWait) -> Void) async -> Bool {
-        let wait = QueueWait(places: places)
+        let taskWait = TaskWait()
+        let wait = QueueWait(places: places) { taskWait.end() }
         begin(wait)
-        return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isByEvent = wait.state.withLock { state -> Bool? in
-                    if case .ended(let isByEvent) = state { return isByEvent }
-                    state = .waiting(continuation)
-                    return nil
-                }
-                if let isByEvent { continuation.resume(returning: isByEvent) }
-            }
-        } onCancel: {
-            wait.end(isByEvent: false)
-        }
+        await taskWait.passage { wait.end(isByEvent: false) }
+        return wait.state.withLock { $0.isByEvent }
     }
 
     /// Whether the wait has ended.
-    var isOver: Bool {
-        state.withLock { if case .ended = $0 { true } else { false } }
-    }
+    var isOver: Bool { state.withLock { $0.notify == nil } }
 
     /// Ends the wait, and returns `false` if it had already ended.
     @discardableResult
     func end(isByEvent: Bool = true) -> Bool {
-        let old = state.withLock { state in
-            if case .ended = state { return state }
-            return exchange(&state, with: .ended(isByEvent: isByEvent))
+        let notify = state.withLock { state in
+            if state.notify != nil { state.isByEvent = isByEvent }
+            return exchange(&state.notify, with: nil)
         }
-        switch old {
-        case .open: return true
-        case .calling(let notify):
-            notify()
-            return true
-        case .waiting(let continuation):
-            continuation.resume(returning: isByEvent)
-            return true
-        case .ended: return false
-        }
+        notify?()
+        return notify != nil
     }
 }
 
