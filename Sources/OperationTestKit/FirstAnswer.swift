@@ -5,50 +5,18 @@ import OperationCore
 
 /// A value that is set by the first of several callers, and that one task awaits.
 final class FirstAnswer<Answer: Sendable>: Sendable {
-    private enum State {
-        case open
-        case asked(CheckedContinuation<Answer, Never>)
-        case given(Answer)
-        case over
-    }
-
-    private let state = Locked(State.open)
+    private let answer = Locked<Answer?>(nil)
+    private let wait = TaskWait()
 
     func give(_ answer: Answer) {
-        let asker = state.withLock { state -> CheckedContinuation<Answer, Never>? in
-            switch state {
-            case .open: state = .given(answer)
-            case .asked(let asker):
-                state = .over
-                return asker
-            case .given, .over: break
-            }
-            return nil
-        }
-        asker?.resume(returning: answer)
-    }
-
-    func value() async -> Answer {
-        await withCheckedContinuation { continuation in
-            let answer = state.withLock { state -> Answer? in
-                if case .given(let answer) = state {
-                    state = .over
-                    return answer
-                }
-                state = .asked(continuation)
-                return nil
-            }
-            if let answer { continuation.resume(returning: answer) }
-        }
+        self.answer.withLock { if $0 == nil { $0 = answer } }
+        wait.end()
     }
 
     /// Returns the answer, or a substitute if the calling task is canceled.
     func valueUnlessCancelled(or substitute: Answer) async -> Answer {
-        await withTaskCancellationHandler {
-            await value()
-        } onCancel: {
-            give(substitute)
-        }
+        await wait.passage { give(substitute) }
+        return answer.withLock { $0 } ?? substitute
     }
 }
 
