@@ -1,39 +1,6 @@
 // Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
-/// An asynchronous sequence of the states of an operation, beginning with the current state.
-package struct OperationStates: AsyncSequence, Sendable {
-    let operation: ManagedOperation
-
-    /// Creates an iterator that begins with the current state of the operation.
-    package func makeAsyncIterator() -> StateSubscription { StateSubscription(to: operation) }
-}
-
-/// An iterator that returns the states of an operation one after another.
-///
-/// When the iterator is released, it removes its feed from the operation.
-package final class StateSubscription: AsyncIteratorProtocol, Sendable {
-    private let feed: StateFeed
-    /// The number under which the operation itself stores the feed, or `nil` if no change will come.
-    private let own: UInt64?
-    /// The number under which the original of a mapped operation stores the feed, or `nil` if no change will come.
-    private let life: UInt64?
-    // Sendable: written once, in init; loading a weak reference is atomic.
-    private nonisolated(unsafe) weak var operation: ManagedOperation?
-
-    init(to operation: ManagedOperation) {
-        self.operation = operation
-        (feed, own, life) = operation.makeStateFeed()
-    }
-
-    deinit {
-        operation?.removeStateFeed(own, life)
-    }
-
-    /// Waits for the next state and returns it, or returns `nil` after the last state or if the task is canceled.
-    package func next() async -> OperationState? { await feed.next() }
-}
-
 extension RareOperationState {
     /// Adds a feed and returns the number by which it can be removed.
     fileprivate func add(_ feed: StateFeed) -> UInt64 {
@@ -44,7 +11,17 @@ extension RareOperationState {
 }
 
 extension ManagedOperation {
-    package final var states: OperationStates { OperationStates(operation: self) }
+    /// An asynchronous sequence of the states of the operation, beginning with the current state.
+    ///
+    /// The sequence keeps the operation alive, but an iterator does not.
+    package final var states: Subscriptions<OperationState> {
+        Subscriptions { [self] in
+            // The numbers are `nil` if no change will come.
+            let (feed, own, life) = makeStateFeed()
+            return Subscription(
+                next: { await feed.next() }, cancel: { [weak self] in self?.removeStateFeed(own, life) })
+        }
+    }
 
     fileprivate func makeStateFeed() -> (StateFeed, own: UInt64?, life: UInt64?) {
         if let original { return makeStateFeed(of: original) }

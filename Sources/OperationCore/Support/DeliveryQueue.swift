@@ -51,3 +51,27 @@ package struct DeliveryQueue<Element> {
 }
 
 extension DeliveryQueue: Sendable where Element: Sendable {}
+
+/// An asynchronous sequence in which each iterator subscribes to updates for itself.
+package struct Subscriptions<Element: Sendable>: AsyncSequence, Sendable {
+    let subscribe: @Sendable () -> Subscription<Element>
+
+    /// Creates an iterator that begins with the current state.
+    package func makeAsyncIterator() -> Subscription<Element> { subscribe() }
+}
+
+/// An iterator that returns updates one after another, and cancels its subscription when it is released.
+package final class Subscription<Element: Sendable>: AsyncIteratorProtocol, Sendable {
+    private let nextUpdate: @Sendable () async -> Element?
+    private let cancel: @Sendable () -> Void
+
+    init(next: @escaping @Sendable () async -> Element?, cancel: @escaping @Sendable () -> Void) {
+        nextUpdate = next
+        self.cancel = cancel
+    }
+
+    deinit { cancel() }
+
+    /// Waits for the next update and returns it, or returns `nil` after the last update or if the task is canceled.
+    package func next() async -> Element? { await nextUpdate() }
+}

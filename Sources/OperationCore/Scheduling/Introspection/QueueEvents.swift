@@ -1,45 +1,6 @@
 // Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
-/// An asynchronous sequence that begins with the current state of a queue and continues with its changes.
-package struct QueueEvents: AsyncSequence, Sendable {
-    let engine: WeakReference<QueueEngine>
-    let capacity: Int
-
-    /// Creates an iterator that begins with the current state of the queue.
-    package func makeAsyncIterator() -> QueueSubscription { QueueSubscription(engine, capacity) }
-}
-
-/// An iterator that returns the updates of a queue one after another.
-///
-/// When the iterator is released, it removes its feed from the queue.
-package final class QueueSubscription: AsyncIteratorProtocol, Sendable {
-    private let feed: QueueFeed
-    /// The number under which the queue stores the feed, or `nil` if the queue no longer existed.
-    private let id: UInt64?
-    private let engine: WeakReference<QueueEngine>
-
-    init(_ engine: WeakReference<QueueEngine>, _ capacity: Int) {
-        self.engine = engine
-        feed = QueueFeed(capacity: capacity)
-        id = engine.object?.subscribe(feed)
-        if id == nil { feed.end(with: nil) }
-    }
-
-    deinit {
-        if let id { engine.object?.unsubscribe(id) }
-    }
-
-    /// Waits for the next update and returns it, or returns `nil` after the last update or if the task is canceled.
-    package func next() async -> QueueUpdate? {
-        await feed.next {
-            guard let engine = engine.object else { return false }
-            engine.refresh(feed)
-            return true
-        }
-    }
-}
-
 /// A numbered change to a queue or to one of its entries, which are operations and closures.
 public struct QueueEvent: Sendable, CustomStringConvertible {
     /// A change to a queue or to one of its entries.

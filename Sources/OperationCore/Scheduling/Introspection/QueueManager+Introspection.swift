@@ -47,8 +47,22 @@ extension QueueManager {
     /// - Parameter capacity: The maximum number of unread events that the sequence stores, including their operations.
     ///   If a slow reader exceeds this number, the stored events are dropped, and the reader continues with a new
     ///   snapshot. A value below one is treated as one.
-    package func events(keeping capacity: Int) -> QueueEvents {
-        QueueEvents(engine: WeakReference(engine), capacity: capacity)
+    package func events(keeping capacity: Int) -> Subscriptions<QueueUpdate> {
+        let engine = WeakReference(engine)
+        return Subscriptions {
+            let feed = QueueFeed(capacity: capacity)
+            let id = engine.object?.subscribe(feed)
+            // The queue no longer exists.
+            if id == nil { feed.end(with: nil) }
+            return Subscription(
+                next: {
+                    await feed.next {
+                        guard let engine = engine.object else { return false }
+                        engine.refresh(feed)
+                        return true
+                    }
+                }, cancel: { if let id { engine.object?.unsubscribe(id) } })
+        }
     }
 }
 

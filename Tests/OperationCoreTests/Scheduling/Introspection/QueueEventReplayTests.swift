@@ -42,7 +42,7 @@ struct QueueEventReplayTests {
     }
 
     private static func compare(
-        _ updates: QueueSubscription, _ wanted: [UInt64: QueueSnapshot], _ last: UInt64
+        _ updates: Subscription<QueueUpdate>, _ wanted: [UInt64: QueueSnapshot], _ last: UInt64
     ) async -> Comparison {
         var result = Comparison()
         var state: QueueSnapshot?
