@@ -6,9 +6,8 @@ import OperationCore
 
 /// The file work of a download, which may consist of several requests in sequence.
 ///
-/// For each request, call `prepare`, make a task with a `DownloadReceiver`, and follow its conclusion. At
-/// the end, call `close`. One thread at a time performs the work with files, in the order of the calls. A transfer that
-/// is faster than the disk is held.
+/// A ``DownloadTask`` calls `prepare` for each request, and `close` at the end. One thread at a time performs the work
+/// with files, in the order of the calls. A transfer that is faster than the disk is held.
 ///
 /// Work that may take long is done on the download's own queue. Brief work is done on the calling thread if that thread
 /// may block, and otherwise on a thread of ``EvaluationPool``, which also evaluates the response. So a small download
@@ -27,7 +26,7 @@ package final class Download: Sendable {
     let isTemporary: Bool
     /// The first download of the same operation to the same destination, or `nil` if this is the first one.
     private let first: Download?
-    /// The runs of this download and of later downloads of the operation that wait for their turn to use the files.
+    /// The tasks of this download and of later downloads of the operation that wait for their turn to use the files.
     private let turn = Locked(DeliveryQueue<@Sendable () -> Void>())
     /// Whether the download ends without waiting until the disk has stored the file, and without reading the file
     /// again.
@@ -87,13 +86,13 @@ package final class Download: Sendable {
         }
     }
 
-    /// Starts a run as soon as the previous run has ended, even if that run was abandoned.
+    /// Starts a task as soon as the previous task has ended, even if that task was abandoned.
     func takeTurn(_ begin: @escaping @Sendable () -> Void) {
         if let first { return first.takeTurn(begin) }
         if turn.withLock({ $0.append(begin) }) { passTurn() }
     }
 
-    /// Ends the turn of the current run, and starts the next one.
+    /// Ends the turn of the current task, and starts the next one.
     func passTurn() {
         if let first { return first.passTurn() }
         turn.withLock { $0.next() }?()
@@ -136,144 +135,7 @@ package final class Download: Sendable {
     }
 }
 
-/// The closures that a run of a download calls.
-package struct DownloadCallbacks: Sendable {
-    /// The watcher of the attempt to which the download belongs, if it observes each request.
-    var watcher: HopWatcher?
-    /// Returns whether a response must not be written to the file.
-    ///
-    /// Called on the download's queue.
-    var refuses: @Sendable (ResponseHead) -> Bool = { _ in false }
-    /// Returns whether the request may still be sent.
-    ///
-    /// Called on the session's thread when the request gets a slot.
-    var maySend: @Sendable (any NetworkTask) -> Bool = { _ in true }
-    /// Called on the download's queue when a response contains the file or the rest of it.
-    ///
-    /// The closure also receives the numbers of resumed and discarded bytes.
-    var reportHead: @Sendable (ResponseHead, DownloadStart) -> Void = { _, _ in }
-    /// Called by the session while the request body is sent.
-    var reportSent: @Sendable (Int64, Int64?) -> Void = { _, _ in }
-    /// Called on the download's queue after each written portion.
-    package var reportProgress: @Sendable (DownloadProgress) -> Void = { _ in }
-    /// Called on the download's queue before the end, if the session measured the transfer.
-    var reportMetrics: @Sendable (TransferMetrics) -> Void = { _ in }
-    /// Returns whether the complete file may be moved to its destination.
-    ///
-    /// The download calls this closure on its own queue, immediately before the move.
-    var mayPublish: @Sendable () -> Bool = { true }
-    /// Called once on the download's queue.
-    var whenDone: @Sendable (DownloadConclusion) -> Void
-
-    package init(whenDone: @escaping @Sendable (DownloadConclusion) -> Void) { self.whenDone = whenDone }
-}
-
-/// A download over a session, with as many requests as the server makes necessary.
-///
-/// A run does not send a request again after a failure. Repeating a request is the task of the retry.
-package final class DownloadRun: Sendable {
-    private let request: NetworkRequest
-    private let session: any NetworkSession
-    private let download: Download
-    private let callbacks: DownloadCallbacks
-    private let steering = Locked(DownloadSteering())
-
-    package init(
-        _ request: NetworkRequest, over session: any NetworkSession, with download: Download,
-        _ callbacks: DownloadCallbacks
-    ) {
-        self.request = request
-        self.session = session
-        self.download = download
-        self.callbacks = callbacks
-    }
-
-    /// Starts the run, or resumes it after it was suspended.
-    package func resume() {
-        if steering.withLock({ $0.resume() }) { download.takeTurn { [self] in ask() } } else { settle() }
-    }
-
-    /// Suspends the transfer.
-    package func suspend() {
-        steering.withLock { $0.suspend() }
-        settle()
-    }
-
-    /// Cancels the run.
-    ///
-    /// After this method returns, the file is not moved to its destination, unless the move has already begun.
-    package func cancel() {
-        download.cancel()
-        stop()
-    }
-
-    /// Cancels the run, so that another run can continue with the bytes that it received.
-    package func giveUp() {
-        // The next download finds a partial file on disk without this object.
-        if !download.isTemporary { download.cancel() }
-        stop()
-    }
-
-    private func stop() {
-        switch steering.withLock({ $0.cancel() }) {
-        case .ended: callbacks.whenDone(.failed(.cancelledDownload))
-        case .task(let task): task.cancel()
-        case .noTask: break
-        }
-    }
-
-    private func ask() {
-        download.prepare(request) { [self] result in
-            switch result {
-            case .success(let request): send(request)
-            case .failure(let error): end(.failed(error))
-            }
-        }
-    }
-
-    private func send(_ request: NetworkRequest) {
-        var callbacks = callbacks
-        callbacks.whenDone = { [self] conclusion in
-            guard case .again = conclusion else { return end(conclusion) }
-            let (isWanted, last) = steering.withLock { $0.askAgain() }
-            extendLifetime(last)
-            if isWanted { ask() } else { end(conclusion) }
-        }
-        let receiver = DownloadReceiver(download, callbacks)
-        let task = session.makeTask(with: request, receiver: receiver)
-        if steering.withLock({ $0.take(task) }) { settle() } else { task.cancel() }
-    }
-
-    /// Suspends or resumes the current task as requested, unless another thread is doing so.
-    ///
-    /// That thread checks the requested state again afterward.
-    private func settle() {
-        var step = steering.withLock { $0.firstStep() }
-        while let present = step {
-            switch present {
-            case .resume(let task): task.resume()
-            case .suspend(let task): task.suspend()
-            }
-            step = steering.withLock { $0.nextStep() }
-        }
-    }
-
-    private func end(_ conclusion: DownloadConclusion) {
-        let (isCancelled, last) = steering.withLock { $0.end() }
-        extendLifetime(last)
-        download.close { [self] in
-            defer { download.passTurn() }
-            switch conclusion {
-            // The file is at its destination, even if the run was canceled in the meantime.
-            case .saved: callbacks.whenDone(conclusion)
-            case .failed(let error) where error.code == .cancelled: callbacks.whenDone(conclusion)
-            case .answered, .failed, .again: callbacks.whenDone(isCancelled ? .failed(.cancelledDownload) : conclusion)
-            }
-        }
-    }
-}
-
-/// The progress of a run, and the requested state of its current task.
+/// The progress of a ``DownloadTask``, and the requested state of the task of its current request.
 ///
 /// Any thread may change the requested state, but only one thread at a time applies it. A thread that gets a first step
 /// performs it without a lock and asks for the next step until there is none. So a late step cannot undo a newer one.
@@ -284,9 +146,9 @@ package struct DownloadSteering {
         case suspend(any NetworkTask)
     }
 
-    /// The state of a run when it is canceled.
+    /// The state of a download when it is canceled.
     package enum Cancelled {
-        /// The run had not begun, so this is its end.
+        /// The download had not begun, so this is its end.
         case ended
         case task(any NetworkTask)
         /// There is no task.
@@ -307,7 +169,7 @@ package struct DownloadSteering {
 
     package init() {}
 
-    /// Records that the run is resumed, and returns whether it must be started.
+    /// Records that the download is resumed, and returns whether it must be started.
     package mutating func resume() -> Bool {
         isSuspended = false
         guard case .ready = state else { return false }
@@ -361,7 +223,7 @@ package struct DownloadSteering {
         return isSuspended ? .suspend(task) : .resume(task)
     }
 
-    /// Returns whether the run was canceled, and the last task, so that the caller releases it without holding the
+    /// Returns whether the download was canceled, and the last task, so that the caller releases it without holding the
     /// lock.
     package mutating func end() -> (isCancelled: Bool, last: (any NetworkTask)?) {
         let last = task

@@ -20,15 +20,22 @@ import OperationNetworking
     var options = DownloadOptions()
     options.checkpointInterval = .milliseconds(20)
     let download = Download(to: .file(URL(fileURLWithPath: arguments[2])), options: options)
-    let callbacks = DownloadCallbacks { conclusion in
-        if case .saved(let file, _, _) = conclusion {
+    /// A receiver that ends the process when a download ends without a file.
+    final class FailureReceiver: NetworkReceiver {
+        func task(_ task: any NetworkTask, didReceive head: ResponseHead) {}
+        func task(_ task: any NetworkTask, didReceive bytes: UnsafeRawBufferPointer) {}
+        func task(_ task: any NetworkTask, didEndWith error: NetworkError?) {
+            print(error.map { "\($0)" } ?? "The response is not the file.")
+            exit(1)
+        }
+    }
+    let task = DownloadTask(
+        try NetworkRequest(url: url), over: session, with: download, FailureReceiver(),
+        didSave: { file, _ in
             print("OK \(file.length)")
             exit(0)
-        }
-        print(conclusion)
-        exit(1)
-    }
-    DownloadRun(try NetworkRequest(url: url), over: session, with: download, callbacks).resume()
+        })
+    task.resume()
     while true { sleep(60) }
 #else
     print("There is no session for this platform yet.")

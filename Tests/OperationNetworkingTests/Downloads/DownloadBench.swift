@@ -109,7 +109,7 @@ final class DownloadBench: Sendable {
     func download(
         _ target: String = "/file", to destination: DownloadDestination, options: DownloadOptions = .init(),
         headers: HeaderFields = [:], files: FileSystem = FileSystem(),
-        _ react: @escaping @Sendable (DownloadProgress, DownloadRun?) -> Void = { _, _ in }
+        _ react: @escaping @Sendable (DownloadProgress, DownloadTask?) -> Void = { _, _ in }
     ) async throws -> DownloadConclusion {
         let request = try bench.request("GET", target, headers)
         let download = Download(to: destination, options: options, files: files)
@@ -125,20 +125,20 @@ final class DownloadBench: Sendable {
         let download = Download(to: destination, options: options, files: files, clock: clock)
         let running = RunningDownload(
             try bench.request("GET", "/file"), over: session ?? bench.session, download, react)
-        running.run.resume()
+        running.task.resume()
         return running
     }
 
     func run(
         _ request: NetworkRequest, _ download: Download,
-        _ react: @escaping @Sendable (DownloadProgress, DownloadRun?) -> Void = { _, _ in }
+        _ react: @escaping @Sendable (DownloadProgress, DownloadTask?) -> Void = { _, _ in }
     ) async -> DownloadConclusion {
-        let kept = Locked<DownloadRun?>(nil)
+        let kept = Locked<DownloadTask?>(nil)
         let running = RunningDownload(request, over: bench.session, download) { progress in
             react(progress, kept.withLock { $0 })
         }
-        kept.withLock { $0 = running.run }
-        running.run.resume()
+        kept.withLock { $0 = running.task }
+        running.task.resume()
         let conclusion = await running.conclusion()
         kept.withLock { $0 = nil }
         return conclusion

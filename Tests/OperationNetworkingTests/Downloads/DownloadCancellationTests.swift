@@ -64,7 +64,7 @@ struct DownloadCancellationTests {
         stop.arm()
         let download = try bench.start(to: .file(bench.url("new/file")), files: stop.files)
         await stop.reached.passage()
-        download.run.cancel()
+        download.task.cancel()
         stop.passes.open()
         #expect(await download.conclusion().error?.code == .cancelled)
         #expect(bench.server.counts.connections == 0)
@@ -84,7 +84,7 @@ struct DownloadCancellationTests {
         }
         let second = try bench.start(to: .file(bench.url("file")), files: files, clock: clock)
         await waits.passage()
-        second.run.cancel()
+        second.task.cancel()
         // The timer is set after the first attempt has failed, on another thread.
         try await TestThread.run { while clock.pendingCount == 0 { sched_yield() } }
         clock.advance(by: .milliseconds(10))
@@ -103,7 +103,7 @@ struct DownloadCancellationTests {
             if progress.received == progress.total { stop.arm() }
         }
         await stop.reached.passage()
-        download.run.cancel()
+        download.task.cancel()
         stop.passes.open()
         return (await download.conclusion(), stop.laterCalls)
     }
@@ -168,10 +168,10 @@ struct DownloadCancellationTests {
             if call == .end { ended.open() }
         }
         let running = RunningDownload(try bench.bench.request("GET", "/file"), over: session, download) { _ in }
-        running.run.resume()
+        running.task.resume()
         await judging.passage()
         await ended.passage()
-        running.run.cancel()
+        running.task.cancel()
         judges.open()
         #expect(await running.conclusion().error?.code == .cancelled)
         #expect(bench.names() == [])

@@ -17,7 +17,7 @@ struct DownloadEveryCallTests {
         let bench = try DownloadBench()
         try Data("old".utf8).write(to: bench.url("file"))
         bench.serve(LoopbackResource(.pattern(count: Self.size), etag: "\"one\""))
-        let run = Locked<DownloadRun?>(nil)
+        let run = Locked<DownloadTask?>(nil)
         let count = Locked(0)
         let files = FileSystem { _ in
             let number = count.withLock { count -> Int in
@@ -32,13 +32,10 @@ struct DownloadEveryCallTests {
         options.keepsPart = keepsPart
         let download = Download(to: .file(bench.url("file")), options: options, files: files)
         let request = try bench.bench.request("GET", "/file")
-        let conclusion = await withCheckedContinuation { continuation in
-            let made = DownloadRun(
-                request, over: bench.bench.session, with: download,
-                DownloadCallbacks { continuation.resume(returning: $0) })
-            run.withLock { $0 = made }
-            made.resume()
-        }
+        let running = RunningDownload(request, over: bench.bench.session, download) { _ in }
+        run.withLock { $0 = running.task }
+        running.task.resume()
+        let conclusion = await running.conclusion()
         run.withLock { $0 = nil }
         let bytes = bench.bytes("file")
         if conclusion.file == nil {

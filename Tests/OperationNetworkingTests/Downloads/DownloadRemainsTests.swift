@@ -22,7 +22,7 @@ struct DownloadRemainsTests {
             let running = RunningDownload(
                 request, over: bench.bench.session, Download(to: .folder(bench.folder))
             ) { _ in }
-            running.run.resume()
+            running.task.resume()
             return running
         }
         _ = await bench.server.heads(atLeast: 2)

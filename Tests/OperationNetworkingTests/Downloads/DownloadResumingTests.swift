@@ -131,21 +131,11 @@ struct DownloadResumingTests {
         }
         let work = Download(to: .temporary)
         let request = try bench.bench.request("GET", "/file")
-        func attempt() async -> DownloadConclusion {
-            await withCheckedContinuation { continuation in
-                work.prepare(request) { result in
-                    guard case .success(let request) = result else { return }
-                    let receiver = DownloadReceiver(work, DownloadCallbacks { continuation.resume(returning: $0) })
-                    bench.bench.session.makeTask(with: request, receiver: receiver).resume()
-                }
-            }
-        }
-        #expect(await attempt().error != nil)
-        let file = try #require(await attempt().file)
+        #expect(await bench.run(request, work).error != nil)
+        let file = try #require(await bench.run(request, work).file)
         defer { try? FileManager.default.removeItem(at: file.url) }
         #expect(file.resumedBytes > 300_000)
         #expect(TestPattern.matches(Array(try Data(contentsOf: file.url))))
-        await withCheckedContinuation { continuation in work.close { continuation.resume() } }
     }
 
     @Test func `the bytes that arrived before a continuation failed count as resumed`() throws {

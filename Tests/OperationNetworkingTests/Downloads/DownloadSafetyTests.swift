@@ -209,7 +209,7 @@ struct DownloadSafetyTests {
         continues.open()
         #expect(await first.conclusion().file != nil)
         #expect(bench.metadataURL != nil)
-        second.run.cancel()
+        second.task.cancel()
         #expect(await second.conclusion().error?.code == .cancelled)
         bench.serve(whole)
         let third = try await bench.download(to: .file(bench.url("file")), options: options)

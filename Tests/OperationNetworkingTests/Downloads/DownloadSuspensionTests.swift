@@ -24,10 +24,10 @@ struct DownloadSuspensionTests {
         }
         let download = try bench.start(to: .file(bench.url("file")), over: session)
         await starting.passage()
-        try await TestThread.run { download.run.suspend() }
+        try await TestThread.run { download.task.suspend() }
         starts.open()
         await suspending.passage()
-        try await TestThread.run { download.run.resume() }
+        try await TestThread.run { download.task.resume() }
         suspends.open()
         #expect(await download.conclusion().file != nil)
         #expect(bench.holds("file"))
@@ -46,9 +46,9 @@ struct DownloadSuspensionTests {
         }
         let download = try bench.start(to: .file(bench.url("file")), over: session)
         _ = await bench.server.heads(atLeast: 1)
-        async let suspension: Void = TestThread.run { download.run.suspend() }
+        async let suspension: Void = TestThread.run { download.task.suspend() }
         await suspending.passage()
-        try await TestThread.run { download.run.resume() }
+        try await TestThread.run { download.task.resume() }
         suspends.open()
         try await suspension
         gate.open()
@@ -64,11 +64,11 @@ struct DownloadSuspensionTests {
         let session = WatchedSession(bench.bench.session) { _ in made.open() }
         let download = try bench.start(to: .file(bench.url("file")), files: stop.files, over: session)
         await stop.reached.passage()
-        download.run.suspend()
+        download.task.suspend()
         stop.passes.open()
         #expect(!made.isOpen)
         #expect(bench.server.counts.heads == 0)
-        download.run.resume()
+        download.task.resume()
         #expect(await download.conclusion().file != nil)
         #expect(bench.holds("file"))
     }

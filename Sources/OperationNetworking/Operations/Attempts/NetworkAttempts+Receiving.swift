@@ -197,27 +197,27 @@ package final class AttemptReceiver: NetworkReceiver {
     /// Reports that a part of the request's body was sent.
     ///
     /// The report may come when the next request has begun, which has another body.
-    func sent(_ count: Int64, of total: Int64?) {
+    package func sent(_ count: Int64, of total: Int64?) {
         present?.sent(count, of: total, number, isOnlyReport: !hasHops.load(ordering: .relaxed))
     }
 
     /// Records the headers that the task will report again when the file is complete.
-    func willReceive(_ head: ResponseHead) {
+    package func willReceive(_ head: ResponseHead) {
         present?.willReceive(head, number)
     }
 
     /// Returns whether the file of the response must not be moved to its destination.
-    func refuses(_ head: ResponseHead) -> Bool {
+    package func refuses(_ head: ResponseHead) -> Bool {
         present?.refuses(head, number) ?? true
     }
 
     /// Reports how much of a file is on disk.
-    func saved(_ progress: DownloadProgress) {
+    package func saved(_ progress: DownloadProgress) {
         present?.saved(progress, number)
     }
 
     /// Returns whether the complete file may be moved to its destination.
-    func mayPublish() -> Bool { present?.mayPublish(number) ?? false }
+    package func mayPublish() -> Bool { present?.mayPublish(number) ?? false }
 
     private func record(_ step: HopStep) {
         if case .begins = step { hasHops.store(true, ordering: .relaxed) }
