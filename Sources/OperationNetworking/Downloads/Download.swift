@@ -135,17 +135,8 @@ package final class Download: Sendable {
     }
 }
 
-/// The progress of a ``DownloadTask``, and the requested state of the task of its current request.
-///
-/// Any thread may change the requested state, but only one thread at a time applies it. A thread that gets a first step
-/// performs it without a lock and asks for the next step until there is none. So a late step cannot undo a newer one.
+/// The progress of a ``DownloadTask``, and the order for the task of its current request.
 package struct DownloadSteering {
-    /// A call to make on a task.
-    package enum Step {
-        case resume(any NetworkTask)
-        case suspend(any NetworkTask)
-    }
-
     /// The state of a download when it is canceled.
     package enum Cancelled {
         /// The download had not begun, so this is its end.
@@ -158,14 +149,17 @@ package struct DownloadSteering {
     private enum State {
         case ready
         case preparing
-        case running(any NetworkTask, isResumed: Bool)
+        case running(PauseOrderTarget)
         case ended
     }
 
     private var state = State.ready
-    private var isSuspended = false
+    private var isSuspended = false { didSet { changes += 1 } }
     private var isCancelled = false
-    private var settling = RepeatFlag()
+    /// The number of changes of `isSuspended`, which is the number of the present order.
+    private var changes = 0
+    /// The number of the newest order that the download received.
+    private var lastFollowed = Int.min
 
     package init() {}
 
@@ -177,8 +171,15 @@ package struct DownloadSteering {
         return true
     }
 
-    package mutating func suspend() {
-        isSuspended = true
+    package mutating func suspend() { isSuspended = true }
+
+    /// Follows an order unless it is outdated, and returns whether the download must be started.
+    package mutating func follow(_ order: PauseOrder) -> Bool {
+        guard order.number > lastFollowed else { return false }
+        lastFollowed = order.number
+        guard order.isSuspended else { return resume() }
+        suspend()
+        return false
     }
 
     package mutating func cancel() -> Cancelled {
@@ -187,7 +188,7 @@ package struct DownloadSteering {
         case .ready:
             state = .ended
             return .ended
-        case .running(let task, _): return .task(task)
+        case .running(let target): return .task(target.task)
         case .preparing, .ended: return .noTask
         }
     }
@@ -195,44 +196,35 @@ package struct DownloadSteering {
     /// Prepares for another request, and returns whether it is still wanted.
     ///
     /// The method also returns the last task, so that the caller releases it without holding the lock.
-    package mutating func askAgain() -> (isWanted: Bool, last: (any NetworkTask)?) {
+    package mutating func askAgain() -> (isWanted: Bool, last: PauseOrderTarget?) {
         guard !isCancelled else { return (false, nil) }
-        let last = task
+        let last = target
         state = .preparing
         return (true, last)
     }
 
     /// Stores the task, and returns `false` if the task must be canceled immediately.
-    package mutating func take(_ task: any NetworkTask) -> Bool {
-        state = .running(task, isResumed: false)
+    package mutating func take(_ target: PauseOrderTarget) -> Bool {
+        state = .running(target)
         return !isCancelled
     }
 
-    /// Returns the first step, or `nil` if there is none or if another thread is applying the requested state.
-    package mutating func firstStep() -> Step? {
-        settling.request() ? nextStep() : nil
-    }
-
-    /// Returns the step after the one that was performed.
-    package mutating func nextStep() -> Step? {
-        guard !isCancelled, case .running(let task, let isResumed) = state, isResumed == isSuspended else {
-            settling.stop()
-            return nil
-        }
-        state = .running(task, isResumed: !isResumed)
-        return isSuspended ? .suspend(task) : .resume(task)
+    /// The order for the current task, or `nil` if there is no task or the download was canceled.
+    package var wanted: (target: PauseOrderTarget, order: PauseOrder)? {
+        guard !isCancelled, let target else { return nil }
+        return (target, PauseOrder(number: changes, isSuspended: isSuspended))
     }
 
     /// Returns whether the download was canceled, and the last task, so that the caller releases it without holding the
     /// lock.
-    package mutating func end() -> (isCancelled: Bool, last: (any NetworkTask)?) {
-        let last = task
+    package mutating func end() -> (isCancelled: Bool, last: PauseOrderTarget?) {
+        let last = target
         state = .ended
         return (isCancelled, last)
     }
 
-    private var task: (any NetworkTask)? {
-        if case .running(let task, _) = state { task } else { nil }
+    private var target: PauseOrderTarget? {
+        if case .running(let target) = state { target } else { nil }
     }
 }
 

@@ -7,7 +7,7 @@ import OperationCore
 /// A task that downloads a file with as many requests as the server makes necessary, but reports only one response.
 ///
 /// The task does not send a request again after a failure. Repeating a request is the task of the retry.
-package final class DownloadTask: AbandonableTask {
+package final class DownloadTask: OrderedTask, AbandonableTask {
     /// The receiver of the task, which is released at the end.
     private struct Client {
         let receiver: any NetworkReceiver
@@ -51,14 +51,18 @@ package final class DownloadTask: AbandonableTask {
     }
 
     /// Starts the task, or resumes it after it was suspended.
-    package func resume() {
-        if steering.withLock({ $0.resume() }) { download.takeTurn { [self] in ask() } } else { settle() }
-    }
+    package func resume() { start(if: steering.withLock { $0.resume() }) }
 
     /// Suspends the transfer.
     package func suspend() {
         steering.withLock { $0.suspend() }
-        settle()
+        passPauseOrder()
+    }
+
+    package func follow(_ order: PauseOrder) { start(if: steering.withLock { $0.follow(order) }) }
+
+    private func start(if begins: Bool) {
+        if begins { download.takeTurn { [self] in ask() } } else { passPauseOrder() }
     }
 
     /// Cancels the task.
@@ -99,21 +103,14 @@ package final class DownloadTask: AbandonableTask {
 
     private func send(_ request: NetworkRequest) {
         let task = session.makeTask(with: request, receiver: DownloadReceiver(self))
-        if steering.withLock({ $0.take(task) }) { settle() } else { task.cancel() }
+        let target = PauseOrderTarget(task)
+        if steering.withLock({ $0.take(target) }) { passPauseOrder() } else { task.cancel() }
     }
 
-    /// Suspends or resumes the task of the current request as requested, unless another thread is doing so.
-    ///
-    /// That thread checks the requested state again afterward.
-    private func settle() {
-        var step = steering.withLock { $0.firstStep() }
-        while let present = step {
-            switch present {
-            case .resume(let task): task.resume()
-            case .suspend(let task): task.suspend()
-            }
-            step = steering.withLock { $0.nextStep() }
-        }
+    /// Passes the wanted order to the task of the current request, which ignores the order if it has a newer one.
+    private func passPauseOrder() {
+        guard let (target, order) = steering.withLock({ $0.wanted }) else { return }
+        target.pass(order)
     }
 }
 

@@ -8,42 +8,42 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct DownloadSteeringTests {
-    private final class Task: IdleTask {
+    private final class Task: IdleTask, OrderedTask {
+        private let last = Locked(PauseOrder(number: .min, isSuspended: true))
+
+        var runs: Bool { last.withLock { !$0.isSuspended } }
+
+        func follow(_ order: PauseOrder) {
+            last.withLock { if order.number > $0.number { $0 = order } }
+        }
     }
 
-    /// A thread that makes requests, and then performs their steps, each of which takes a while.
-    private struct Settler {
+    /// A thread that makes requests, and passes an order after each one, which takes a while.
+    private struct Caller {
         var wishes: [Bool]
-        var step: DownloadSteering.Step?
-        var isBusy = false
+        var order: (target: PauseOrderTarget, order: PauseOrder)?
     }
 
     private struct Model {
         var steering = DownloadSteering()
         var wanted = true
-        /// Whether each task runs, according to the calls.
-        var runs: [ObjectIdentifier: Bool] = [:]
-        var settlers: [Settler] = []
+        var callers: [Caller] = []
         /// The last one is the current task.
         var tasks: [Task] = []
     }
 
-    @Test func `whichever threads suspend and resume it, a task follows the last call, one thread at a time`() {
+    @Test func `whichever threads suspend and resume it, a task follows the last call`() {
         for seed in UInt64(0)..<2000 {
             var generator = SeededGenerator(seed: seed)
             var model = Model()
             let begins = model.steering.resume()
             #expect(begins)
-            model.settlers = (0..<3).map { _ in
-                Settler(wishes: (0..<4).map { _ in generator.chance(1, in: 2) })
+            model.callers = (0..<4).map { _ in
+                Caller(wishes: (0..<4).map { _ in generator.chance(1, in: 2) })
             }
-            // The last call resumes the task.
-            model.settlers.append(Settler(wishes: [true]))
-            while advance(&model, &generator) {
-                #expect(model.settlers.filter(\.isBusy).count <= 1, "seed \(seed)")
-            }
+            while advance(&model, &generator) {}
             guard let task = model.tasks.last else { return unmet("no task; seed \(seed)") }
-            #expect(model.runs[ObjectIdentifier(task)] ?? false == model.wanted, "seed \(seed)")
+            #expect(task.runs == model.wanted, "seed \(seed)")
         }
     }
 
@@ -51,23 +51,19 @@ struct DownloadSteeringTests {
     ///
     /// Returns `false` if no action is left.
     private func advance(_ model: inout Model, _ generator: inout SeededGenerator) -> Bool {
-        let able = model.settlers.indices.filter { model.settlers[$0].isBusy || !model.settlers[$0].wishes.isEmpty }
+        let able = model.callers.indices.filter {
+            model.callers[$0].order != nil || !model.callers[$0].wishes.isEmpty
+        }
         let changesTask = model.tasks.isEmpty || generator.chance(1, in: 20)
         guard !able.isEmpty || model.tasks.isEmpty else { return false }
         guard !changesTask, let index = able.randomElement(using: &generator) else {
             change(&model)
             return true
         }
-        var settler = model.settlers[index]
-        if settler.isBusy {
-            switch settler.step {
-            case .resume(let task)?: model.runs[ObjectIdentifier(task)] = true
-            case .suspend(let task)?: model.runs[ObjectIdentifier(task)] = false
-            case nil: break
-            }
-            settler.step = model.steering.nextStep()
+        if let (target, order) = exchange(&model.callers[index].order, with: nil) {
+            target.pass(order)
         } else {
-            let runs = settler.wishes.removeFirst()
+            let runs = model.callers[index].wishes.removeFirst()
             model.wanted = runs
             if !runs {
                 model.steering.suspend()
@@ -75,38 +71,35 @@ struct DownloadSteeringTests {
                 let begins = model.steering.resume()
                 #expect(!begins)
             }
-            settler.step = model.steering.firstStep()
+            model.callers[index].order = model.steering.wanted
         }
-        settler.isBusy = settler.step != nil
-        model.settlers[index] = settler
         return true
     }
 
-    /// Another request replaces the last one, and its thread performs the first step.
+    /// Another request replaces the last one, and its thread passes the first order.
     private func change(_ model: inout Model) {
         if !model.tasks.isEmpty {
             let (isWanted, last) = model.steering.askAgain()
-            #expect(isWanted && last === model.tasks.last)
+            #expect(isWanted && last?.task === model.tasks.last)
         }
         let task = Task()
         model.tasks.append(task)
-        let isTaken = model.steering.take(task)
+        let isTaken = model.steering.take(PauseOrderTarget(task))
         #expect(isTaken)
-        let step = model.steering.firstStep()
-        model.settlers.append(Settler(wishes: [], step: step, isBusy: step != nil))
+        model.callers.append(Caller(wishes: [], order: model.steering.wanted))
     }
 
-    @Test func `after a cancellation, there are no more steps and no task is accepted`() {
+    @Test func `after a cancellation, there are no more orders and no task is accepted`() {
         var steering = DownloadSteering()
         let task = Task()
         let begins = steering.resume()
-        let isTaken = steering.take(task)
+        let isTaken = steering.take(PauseOrderTarget(task))
         #expect(begins && isTaken)
         guard case .task(let cancelled) = steering.cancel() else { return #expect(Bool(false)) }
         #expect(cancelled === task)
-        guard case nil = steering.firstStep() else { return #expect(Bool(false)) }
+        #expect(steering.wanted == nil)
         let (isWanted, _) = steering.askAgain()
-        let isAnotherTaken = steering.take(Task())
+        let isAnotherTaken = steering.take(PauseOrderTarget(Task()))
         let (isCancelled, _) = steering.end()
         #expect(!isWanted && !isAnotherTaken && isCancelled)
         guard case .noTask = steering.cancel() else { return #expect(Bool(false)) }
@@ -116,8 +109,7 @@ struct DownloadSteeringTests {
         var steering = DownloadSteering()
         guard case .ended = steering.cancel() else { return #expect(Bool(false)) }
         let begins = steering.resume()
-        #expect(!begins)
-        guard case nil = steering.firstStep() else { return #expect(Bool(false)) }
+        #expect(!begins && steering.wanted == nil)
         guard case .noTask = steering.cancel() else { return #expect(Bool(false)) }
     }
 }

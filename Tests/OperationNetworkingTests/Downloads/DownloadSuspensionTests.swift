@@ -61,7 +61,7 @@ struct DownloadSuspensionTests {
         let stop = StoppedCall(at: .claim)
         stop.arm()
         let made = Gate()
-        let session = WatchedSession(bench.bench.session) { _ in made.open() }
+        let session = WatchedSession(bench.bench.session) { if $0 == .resume { made.open() } }
         let download = try bench.start(to: .file(bench.url("file")), files: stop.files, over: session)
         await stop.reached.passage()
         download.task.suspend()

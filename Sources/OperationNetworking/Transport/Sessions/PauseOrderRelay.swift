@@ -73,22 +73,22 @@ package protocol OrderedTask: NetworkTask {
 }
 
 /// A way to pass orders to a task of any session.
-enum PauseOrderTarget: Sendable {
+package enum PauseOrderTarget: Sendable {
     case ordered(any OrderedTask)
     case relayed(PauseOrderRelay)
 
-    init(_ task: any NetworkTask) {
+    package init(_ task: any NetworkTask) {
         if let task = task as? any OrderedTask { self = .ordered(task) } else { self = .relayed(PauseOrderRelay(task)) }
     }
 
-    var task: any NetworkTask {
+    package var task: any NetworkTask {
         switch self {
         case .ordered(let task): task
         case .relayed(let relay): relay.task
         }
     }
 
-    func pass(_ order: PauseOrder) {
+    package func pass(_ order: PauseOrder) {
         switch self {
         case .ordered(let task): task.follow(order)
         case .relayed(let relay): relay.pass(order)
