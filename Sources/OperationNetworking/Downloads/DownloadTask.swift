@@ -7,7 +7,7 @@ import OperationCore
 /// A task that downloads a file with as many requests as the server makes necessary, but reports only one response.
 ///
 /// The task does not send a request again after a failure. Repeating a request is the task of the retry.
-package final class DownloadTask: OrderedTask, AbandonableTask {
+package final class DownloadTask: OrderedTask {
     /// The receiver of the task, which is released at the end.
     private struct Client {
         let receiver: any NetworkReceiver
@@ -74,7 +74,7 @@ package final class DownloadTask: OrderedTask, AbandonableTask {
     }
 
     /// Cancels the task, so that another task can continue with the bytes that it received.
-    package func giveUp() {
+    fileprivate func giveUp() {
         // The next download finds a partial file on disk without this object.
         if !download.isTemporary { download.cancel() }
         stop()
@@ -190,6 +190,13 @@ extension DownloadTask {
         }
         if let metrics = client.metrics { client.receiver.task(self, didCollect: metrics) }
         client.receiver.task(self, didEndWith: failure)
+    }
+}
+
+extension NetworkTask {
+    /// Ends the task of an attempt that another attempt may follow.
+    func endForAttempt() {
+        if let download = self as? DownloadTask { download.giveUp() } else { cancel() }
     }
 }
 

@@ -290,16 +290,3 @@ package struct BodyCount: Equatable, Sendable {
         }
     }
 }
-
-/// A task that can end without removing the data from which another attempt can continue.
-protocol AbandonableTask: NetworkTask {
-    /// Ends the task as canceled, and keeps the data that it received.
-    func giveUp()
-}
-
-extension NetworkTask {
-    /// Ends the task of an attempt that another attempt may follow.
-    func endForAttempt() {
-        if let task = self as? any AbandonableTask { task.giveUp() } else { cancel() }
-    }
-}

@@ -87,10 +87,6 @@ final class UnboundTask: NetworkTask {
     }
 }
 
-extension UnboundTask: AbandonableTask {
-    func giveUp() { call { $0.endForAttempt() } }
-}
-
 /// One call of the hook that creates the task of an attempt, and the tasks that are created during the call.
 final class TaskCreation: Sendable {
     @TaskLocal static var current: TaskCreation?
@@ -122,7 +118,7 @@ final class TaskCreation: Sendable {
             throw NetworkError.unboundTask
         }
         // The library's own tasks wrap no other task.
-        if task is any OrderedTask || task is any AbandonableTask { return task }
+        if task is any OrderedTask { return task }
         let made = state.withLock { $0 }
         guard !made.hasBoundTask, !made.unbound.isEmpty else { return task }
         // The hook wrapped a task that has not been called yet. Its response can only be for the operation.
