@@ -357,7 +357,7 @@ extension AuthenticationRealm {
         guard isOfUse(number) else { return }
         guard let fetch = closures.refresh else { return notify(event(.credentialWanted)) }
         notify(event(.refreshBegan))
-        let scopeOfTask = scope.with(number, of: self)
+        let scopeOfTask = scope.with(refreshOf: self.number) { [weak self] in self?.isOfUse(number) ?? false }
         // A detached task is not canceled together with an operation.
         let task = Task.detached {
             // The task may begin late.
@@ -415,5 +415,3 @@ extension AuthenticationRealm.Refresh {
         DispatchQueue.global().async { [task] in task.cancel() }
     }
 }
-
-extension AuthenticationRealm: RefreshingRealm {}

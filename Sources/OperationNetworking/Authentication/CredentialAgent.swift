@@ -52,7 +52,7 @@ final class CredentialAgent: AttemptPolicy, @unchecked Sendable {
     private func realm(for request: NetworkRequest) -> AuthenticationRealm? {
         let (allowedOrigins, without) = state.withLock { ($0.allowedOrigins, $0.without) }
         let realm = realms.first {
-            $0.covers(request.origin, allowedOrigins: allowedOrigins) && !scope.exempts(from: $0)
+            $0.covers(request.origin, allowedOrigins: allowedOrigins) && !scope.exempts(from: $0.number)
         }
         guard let realm, !without.contains(realm.number) else { return nil }
         return realm
