@@ -138,7 +138,7 @@ extension NetworkOperation: AttemptOwner {
     private func checkAndEvaluate(_ answer: ReceivedResponse) throws -> Work {
         let (rules, validators, mayBeEmpty) = settings.withLock { ($0.rules, $0.validators, $0.emptyResult != nil) }
         let isEmpty = !answer.mayHaveBody || networkAttempts.receivedCount == 0 && answer.collector.mayBeEmpty
-        try rules.check(answer, isEmpty: isEmpty)
+        try rules.check(answer, isEmpty: isEmpty) { networkAttempts.response(of: answer.head) }
         if mayBeEmpty, isEmpty, let emptyResult {
             let result = emptyResult()
             return Work { [self] in finish(withResult: result) }
@@ -156,7 +156,7 @@ extension NetworkOperation: AttemptOwner {
                 try Self.check { try rule(NetworkResponse(body: taken, head: answer.head)) }
             }
             guard let rule = (validator as? Box<Rule>)?.value else { continue }
-            let response = try answer.needResponse()
+            let response = try networkAttempts.needResponse(of: answer.head)
             try Self.check { try rule(taken, response) }
         }
         let result = try evaluate(result: taken, head: answer.head)

@@ -1,12 +1,6 @@
 // Part of OperationKit, released under the MIT license.
 // See LICENSE in the repository's root.
 
-import Foundation
-
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// A complete response, which consists of a body, a status and headers.
 ///
 /// An evaluator or a validation rule with one parameter receives a value of this type, so your code does not need
@@ -44,35 +38,9 @@ public struct NetworkResponse<Body> {
 
 extension NetworkResponse: Sendable where Body: Sendable {}
 
-/// An object that converts a ``ResponseHead`` into an `HTTPURLResponse`.
-package protocol ResponseMaker: AnyObject, Sendable {
-    /// Returns the response, or `nil` if Foundation cannot represent it.
-    func response(of head: ResponseHead) -> HTTPURLResponse?
-}
-
-extension ResponseMaker {
-    /// Returns the response for callers that require one.
-    func needResponse(of head: ResponseHead) throws(NetworkError) -> HTTPURLResponse {
-        guard let response = response(of: head) else {
-            throw NetworkError(
-                code: .invalidResponse, phase: .evaluating,
-                message: "Foundation cannot represent the response as an HTTPURLResponse. Use an evaluator or a rule "
-                    + "that receives a NetworkResponse, or override evaluate(result:head:).")
-        }
-        return response
-    }
-}
-
 /// A response whose transfer is complete.
 package struct ReceivedResponse: Sendable {
     package let request: NetworkRequest
     package let head: ResponseHead
     package let collector: any AnyResponseCollector
-    let maker: any ResponseMaker
-
-    /// The response in Foundation's form, created on first access because most rules do not need it.
-    var response: HTTPURLResponse? { maker.response(of: head) }
-
-    /// Returns the response for callers that require one.
-    func needResponse() throws(NetworkError) -> HTTPURLResponse { try maker.needResponse(of: head) }
 }

@@ -64,10 +64,14 @@ public struct ResponseRules: Sendable {
 
     /// Checks a response whose body is complete.
     ///
-    /// An empty body has no content whose type could be wrong.
-    func check(_ answer: ReceivedResponse, isEmpty: Bool) throws(NetworkError) {
+    /// - Parameters:
+    ///   - isEmpty: Whether the body is empty, so that it has no content whose type could be wrong.
+    ///   - makeResponse: A closure that returns the response in Foundation's form, which only an error decoder needs.
+    func check(
+        _ answer: ReceivedResponse, isEmpty: Bool, _ makeResponse: () -> HTTPURLResponse?
+    ) throws(NetworkError) {
         guard accepts(answer.head) else {
-            let response = decodeError == nil ? nil : answer.response
+            let response = decodeError == nil ? nil : makeResponse()
             throw statusError(answer.head, response, (answer.collector as? ErrorBodyCollector)?.body)
         }
         if !isEmpty { try checkType(of: answer.head, to: answer.request) }

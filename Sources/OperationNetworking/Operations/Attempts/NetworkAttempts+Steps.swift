@@ -185,7 +185,7 @@ extension NetworkAttempts {
         }
         do {
             if isRefused, owner.accepts(head) { throw NetworkError.refusedByPolicy(head) }
-            let answer = ReceivedResponse(request: request, head: head, collector: collector, maker: self)
+            let answer = ReceivedResponse(request: request, head: head, collector: collector)
             let conclusion = try owner.evaluate(answer)
             let counts = state.withLock { state in
                 // A failure that was decided in the meantime remains a failure.

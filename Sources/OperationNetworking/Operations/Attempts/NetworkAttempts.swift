@@ -279,9 +279,21 @@ package final class NetworkAttempts: Sendable {
     }
 }
 
-extension NetworkAttempts: ResponseMaker {
-    /// Returns Foundation's response, which is created from the headers at the first call.
-    package func response(of head: ResponseHead) -> HTTPURLResponse? {
+extension NetworkAttempts {
+    /// Returns the response for callers that require one.
+    func needResponse(of head: ResponseHead) throws(NetworkError) -> HTTPURLResponse {
+        guard let response = response(of: head) else {
+            throw NetworkError(
+                code: .invalidResponse, phase: .evaluating,
+                message: "Foundation cannot represent the response as an HTTPURLResponse. Use an evaluator or a rule "
+                    + "that receives a NetworkResponse, or override evaluate(result:head:).")
+        }
+        return response
+    }
+
+    /// Returns Foundation's response, which is created from the headers at the first call, or `nil` if Foundation
+    /// cannot represent the headers.
+    func response(of head: ResponseHead) -> HTTPURLResponse? {
         if let known = state.withLock({ $0.attempt.head == head ? $0.attempt.response : nil }) { return known }
         guard let made = HTTPURLResponse(head) else { return nil }
         return state.withLock { state in
