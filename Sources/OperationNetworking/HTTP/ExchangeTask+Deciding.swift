@@ -94,6 +94,10 @@ extension ExchangeTask {
             self.verdict(&state, head, prepared)
         }
         if let accepted { session.remember(accepted, acceptedBy: prepared) }
+        carryOut(verdict, head, source, step: step)
+    }
+
+    private func carryOut(_ verdict: Verdict, _ head: ResponseHead, _ source: ResponseSource, step: Int) {
         switch verdict {
         case .deliver: deliver(head, from: source, step: step)
         case .next(let next): leave(source, head, for: next, step: step)
@@ -144,22 +148,21 @@ extension ExchangeTask {
         Hexadecimal.lower((0..<16).map { _ in UInt8.random(in: .min ... .max) })
     }
 
-    private enum Decision {
-        case deliver
-        case next(NextStep)
-        case refuse(String)
-    }
-
     /// Holds a response and asks a rule of the user, which may take time.
     private func ask(
         about head: ResponseHead, from source: ResponseSource, step: Int,
-        _ question: @escaping @Sendable (ExchangeTask) async -> Decision
+        _ question: @escaping @Sendable (ExchangeTask) async -> Verdict
     ) {
         guard state.withLock({ $0.machine.asksRule(source, step) }) else { return discard(source) }
         passPauseOrder()
         let task = Task { [self] in
-            let answer = await question(self)
-            carryOut(answer, head, source, step: step)
+            let verdict = await question(self)
+            let isPresent = state.withLock { state in
+                guard state.machine.beingDecided(step) != nil else { return false }
+                state.question = nil
+                return true
+            }
+            if isPresent { carryOut(verdict, head, source, step: step) }
         }
         let isOver = state.withLock { state in
             guard state.machine.beingDecided(step) != nil else { return true }
@@ -170,26 +173,7 @@ extension ExchangeTask {
         if isOver { task.cancel() }
     }
 
-    private func carryOut(_ answer: Decision, _ head: ResponseHead, _ source: ResponseSource, step: Int) {
-        let isPresent = state.withLock { state in
-            guard state.machine.beingDecided(step) != nil else { return false }
-            state.question = nil
-            return true
-        }
-        guard isPresent else { return }
-        switch answer {
-        case .deliver: deliver(head, from: source, step: step)
-        case .next(let next): leave(source, head, for: next, step: step)
-        case .refuse(let reason):
-            // The reason may contain the URL of the redirect.
-            let text = "A redirect was refused: \(reason.quoted(limit: 1_000))"
-            var error = error(.redirectRefused, .awaitingResponse, text)
-            error.status = head.status
-            finish(error)
-        }
-    }
-
-    private func answer(_ questions: [CredentialQuestion], step: Int) async -> Decision {
+    private func answer(_ questions: [CredentialQuestion], step: Int) async -> Verdict {
         guard let rule = configuration.challenges?.rule else { return .deliver }
         for question in questions {
             // The exchange may have ended, so that the decision is no longer needed.
@@ -209,12 +193,12 @@ extension ExchangeTask {
         return .deliver
     }
 
-    private func answer(_ proposal: RedirectProposal, _ hop: Hop) async -> Decision {
+    private func answer(_ proposal: RedirectProposal, _ hop: Hop) async -> Verdict {
         guard case .ask(let rule) = configuration.redirects.rule else { return .deliver }
         switch await rule(proposal) {
         case .follow: return .next(.redirect(hop))
         case .stop: return .deliver
-        case .refuse(let reason): return .refuse(reason)
+        case .refuse(let reason): return .fail(.refused(reason))
         }
     }
 }

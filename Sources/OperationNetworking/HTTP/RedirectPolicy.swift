@@ -108,7 +108,7 @@ public enum RedirectDecision: Sendable, Hashable {
     case refuse(String)
 }
 
-/// The reason why a redirect is not followed although the policy allows it.
+/// The reason why the exchange fails at a redirect.
 package enum RedirectFailure: Error, Hashable, Sendable {
     case tooMany(limit: Int)
     case loop
@@ -116,6 +116,8 @@ package enum RedirectFailure: Error, Hashable, Sendable {
     case badAddress(WebAddress.Flaw)
     case downgrade
     case bodyCannotBeSentAgain
+    /// The rule of the policy refused the redirect for a reason.
+    case refused(String)
 
     package var code: NetworkError.Code {
         switch self {
@@ -124,6 +126,7 @@ package enum RedirectFailure: Error, Hashable, Sendable {
         case .ambiguous, .badAddress: .invalidRedirect
         case .downgrade: .insecureRedirect
         case .bodyCannotBeSentAgain: .bodyNotRepeatable
+        case .refused: .redirectRefused
         }
     }
 
@@ -145,6 +148,8 @@ package enum RedirectFailure: Error, Hashable, Sendable {
         case .bodyCannotBeSentAgain:
             "The redirect requires the body again, but the body can be read only once. "
                 + "Use a body that can be read again, or request the new URL directly."
+        // The reason may contain the URL of the redirect.
+        case .refused(let reason): "A redirect was refused: \(reason.quoted(limit: 1_000))"
         }
     }
 }
