@@ -66,6 +66,7 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
 
     package override var isOfOwnClass: Bool { type(of: self) == NetworkDownloadOperation<ResultType>.self }
     package override var isBrief: Bool { hasNoOverrides && operationSession.startsTasksBriefly }
+    package override var isDownload: Bool { true }
 
     /// The directory in which the operation creates its temporary file.
     ///
@@ -223,8 +224,3 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
                 + "or subclass NetworkOperation<URL, \(ResultType.self)>.")
     }
 }
-
-/// An operation whose purpose is a file, even if its request has a body.
-protocol SavingOperation {}
-
-extension NetworkDownloadOperation: SavingOperation {}

@@ -644,6 +644,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// The attempt may call closures of policies and encode the query.
     package var isBrief: Bool { false }
+    /// Whether the purpose of the operation is a file, even if its request has a body.
+    package var isDownload: Bool { false }
     /// Whether the operation's class is one of this package's own classes, without overridden hooks.
     package final var hasNoOverrides: Bool {
         let known = ownClass.load(ordering: .relaxed)

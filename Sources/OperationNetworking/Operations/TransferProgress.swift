@@ -415,7 +415,7 @@ struct FoundationProgress: Sendable {
     init(for operation: any AnyNetworkOperation) {
         // The `Progress` must not become a child of the thread's current progress.
         progress = Progress(parent: nil)
-        countsDownload = operation is any SavingOperation
+        countsDownload = (operation as? any AttemptOwner)?.isDownload == true
         progress.isCancellable = true
         progress.isPausable = true
         progress.cancellationHandler = { [weak operation] in operation?.cancel() }

@@ -253,6 +253,8 @@ package protocol AttemptOwner: AnyNetworkOperation {
     var evaluatesBriefly: Bool { get }
     /// Creates the result, and returns a closure that passes it to the operation.
     func evaluate(_ answer: ReceivedResponse) throws -> Work
+    /// Whether the purpose of the operation is a file, even if its request has a body.
+    var isDownload: Bool { get }
     /// The unchanged result of the last task.
     var anyTaskResult: Any? { get }
     /// The outcome, with its result as a value of any type.
