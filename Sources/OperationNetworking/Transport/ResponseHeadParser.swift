@@ -18,6 +18,19 @@ package struct ResponseHeadParser {
             self.reason = reason
             self.fields = fields
         }
+
+        /// Returns whether a body of this length, before decompression, is complete, as far as that is known if the
+        /// transport does not report its end.
+        package func isBody(of count: Int64, completeFor method: String) -> Bool {
+            guard ResponseHead.mayHaveBody(status: status, method: method) else { return true }
+            if version >= .http2 || !fields.contains("Transfer-Encoding"), let length = fields["Content-Length"] {
+                // Headers that state different lengths were already rejected.
+                let first = length.split(separator: ",").first.flatMap { Int64(String($0).trimmedBlanks) }
+                return (Int64(length) ?? first).map { count >= $0 } ?? false
+            }
+            // The transport notices the end of a body that chunks or the end of the connection mark.
+            return version < .http2 && count > 0
+        }
     }
 
     private enum Stage {

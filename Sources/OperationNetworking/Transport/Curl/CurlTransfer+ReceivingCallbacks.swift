@@ -57,7 +57,7 @@
             let head = ResponseHead(
                 url: task.request.url, status: parts.status, headers: parts.fields, version: parts.version,
                 reason: parts.reason, isDecoded: isFinal && attempt.intake != nil)
-            if isFinal { attempt.bodyCount = BodyCount(parts, method: task.request.method) }
+            if isFinal { attempt.head = parts }
             task.report(isFinal ? .head(head) : .informational(head))
         }
 
@@ -90,11 +90,11 @@
                 attempt.isReceivingStalled = true
                 return OKCurlWritePause
             case .go where attempt.intake == nil:
-                attempt.bodyCount?.add(bytes.count)
+                attempt.bodyLength += Int64(bytes.count)
                 task.confined.receiver?.task(task, didReceive: bytes)
                 return bytes.count
             case .go:
-                attempt.bodyCount?.add(bytes.count)
+                attempt.bodyLength += Int64(bytes.count)
                 return decode(bytes, task)
             }
         }

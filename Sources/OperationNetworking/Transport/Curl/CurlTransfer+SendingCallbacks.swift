@@ -167,7 +167,7 @@
         func codeOfAnswer(_ code: Int32) -> Int32 {
             if code != 0, isAnswered, CurlErrorMapping.endsOfStreams.contains(code) { return 0 }
             guard attempt.isRepetitionRefused else { return code }
-            if attempt.bodyCount?.isComplete != true {
+            if !isBodyComplete {
                 fail(
                     .truncatedBody,
                     attempt.status == 417

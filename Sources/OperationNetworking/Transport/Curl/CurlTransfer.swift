@@ -40,8 +40,10 @@
             var status: Int?
             /// The decompression of the response body, or `nil` if the body is not decompressed.
             var intake: BodyIntake?
-            /// The received length of the body, before decompression, as soon as the headers have arrived.
-            var bodyCount: BodyCount?
+            /// The headers of the final response, as soon as they have arrived.
+            var head: ResponseHeadParser.Head?
+            /// The received length of the body, before decompression.
+            var bodyLength: Int64 = 0
             /// Whether a callback instructed libcurl to wait.
             var isReceivingStalled = false
             var isSendingStalled = false
@@ -103,7 +105,8 @@
 
         /// Releases the task and its data.
         func end() {
-            (task, attempt.problem, attempt.intake, attempt.outlet) = (nil, nil, nil, nil)
+            (task, attempt.problem, attempt.head) = (nil, nil, nil)
+            (attempt.intake, attempt.outlet) = (nil, nil)
         }
 
         func fail(_ code: NetworkError.Code, _ message: String, _ underlying: NetworkError.Underlying? = nil) {
@@ -303,12 +306,16 @@
         /// Whether the server said that it did not process the request.
         var isRefused: Bool { attempt.headerCount == 0 && loop.refusedStreams?.isRefused(number) == true }
 
+        /// Whether the body of the response is complete, as far as that is known if libcurl does not report its end.
+        var isBodyComplete: Bool {
+            guard let task, let head = attempt.head else { return false }
+            return head.isBody(of: attempt.bodyLength, completeFor: task.request.method)
+        }
+
         /// Whether the response came over HTTP/2 and is complete.
         var isAnswered: Bool {
-            guard attempt.status != nil, attempt.problem == nil, attempt.bodyCount?.isComplete == true else {
-                return false
-            }
-            return handle.long(OKCurlInfoHTTPVersion) == 3
+            attempt.status != nil && attempt.problem == nil && isBodyComplete
+                && handle.long(OKCurlInfoHTTPVersion) == 3
         }
 
         /// Whether libcurl still has the transfer although the response is complete.
