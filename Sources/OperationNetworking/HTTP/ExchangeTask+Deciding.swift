@@ -49,7 +49,7 @@ extension ExchangeTask {
     private func freshen(_ kept: CacheMetadata.Variant, _ head: ResponseHead, _ flight: Flight) -> NextStep {
         let (now, prepared) = (configuration.now(), flight.prepared)
         let response = kept.response.freshened(
-            by: head, to: prepared.selecting, requested: flight.sent, received: now,
+            by: head, to: prepared.selecting, requested: flight.sent ?? now, received: now,
             key: configuration.cache?.key ?? .none)
         let variant = CacheMetadata.Variant(response: response, body: kept.body)
         let age = CacheFreshness(response, now: now).age

@@ -51,10 +51,12 @@ extension ExchangeTask {
 
     /// Returns a writer that copies the response to the cache, or `nil` if the response is not stored.
     func keep(_ head: ResponseHead, from source: ResponseSource) -> CacheTee? {
-        guard let cache = configuration.cache, case .network(let flight) = source else { return nil }
+        guard let cache = configuration.cache, case .network(let flight) = source, let sent = flight.sent else {
+            return nil
+        }
         let hop = flight.prepared.hop
         let response = CachedResponse(
-            head, to: flight.prepared.selecting, requested: flight.sent, received: configuration.now(), key: cache.key)
+            head, to: flight.prepared.selecting, requested: sent, received: configuration.now(), key: cache.key)
         guard CacheRules.mayStore(response, method: hop.method, request: flight.prepared.headers) else {
             // The server was asked about a stored response, and sent another one that does not replace it.
             if let kept = flight.kept, head.status < 500, ![304, 401, 407, 408, 425, 429].contains(head.status) {
@@ -220,15 +222,15 @@ extension HopReceiver {
 final class Flight: Sendable {
     let prepared: PreparedHop
     let orderTarget: PauseOrderTarget
-    /// The date at which the request was sent.
-    let sent: Date
+    /// The date at which the request was sent, or `nil` if there is no cache, which alone needs it.
+    let sent: Date?
     private let boxedVariant: Box<CacheMetadata.Variant>?
 
     var task: any NetworkTask { orderTarget.task }
     /// The stored response that the request revalidates.
     var kept: CacheMetadata.Variant? { boxedVariant?.value }
 
-    init(_ prepared: PreparedHop, _ task: any NetworkTask, sent: Date, kept: CacheMetadata.Variant?) {
+    init(_ prepared: PreparedHop, _ task: any NetworkTask, sent: Date?, kept: CacheMetadata.Variant?) {
         (self.prepared, self.sent, orderTarget, boxedVariant) = (prepared, sent, .init(task), kept.map { Box($0) })
     }
 }

@@ -116,7 +116,7 @@ extension ExchangeTask {
         let watcher = state.withLock { $0.machine.isPresent(step) ? $0.watcher : nil }
         watcher?(.begins(request))
         let task = session.transport.makeTask(with: request, receiver: HopReceiver(self, step: step))
-        let flight = Flight(prepared, task, sent: configuration.now(), kept: kept)
+        let flight = Flight(prepared, task, sent: configuration.cache.map { _ in configuration.now() }, kept: kept)
         let (order, left): (PauseOrder?, NetworkRequest?) = state.withLock { state in
             guard state.machine.requestWasSent(.network(flight), step) else { return (nil, nil) }
             if let token { state.turn = .sent(token) }

@@ -103,7 +103,7 @@
                 error = CurlFailure(transfer: transfer, code: code).error
             }
             if transfer.handle.long(OKCurlInfoHTTPVersion) == 3 { raiseLimit(transfer) }
-            if error == nil { task.reportSent(transfer.handle.wholeCount) }
+            if error == nil, transfer.attempt.outlet != nil { task.reportSent(transfer.handle.wholeCount) }
             conclude(transfer, task, error)
         }
 

@@ -47,7 +47,7 @@
                 attempt.status = parts.status
                 // An informational response may have come in the same call.
                 if deadlines.received(at: loop.now) { loop.rearm(self) }
-                task.reportSent(handle.wholeCount)
+                if attempt.outlet != nil { task.reportSent(handle.wholeCount) }
                 chooseIntake(parts, task)
                 if attempt.problem != nil { return }
             } else {
