@@ -75,21 +75,52 @@ extension FileRegion {
     }
 }
 
-/// A producer that reads a file, so that the thread of the transfer never waits for a disk or a file server.
+/// A producer that reads a file or a stream, so that the thread of the transfer never waits for it.
 ///
-/// The file is opened and read on its own queue, two portions ahead.
-final class FileRegionProducer: BodyProducer {
-    private static let portion = 128 << 10
+/// The bytes are read on the producer's own queue, two portions ahead.
+final class ReadAheadProducer: BodyProducer {
+    /// Returns the bytes at an offset, whose number is given, or no bytes at the end of a stream.
+    private typealias Read = (_ offset: Int64, _ count: Int) throws(NetworkError) -> [UInt8]
 
     private let state: Locked<ReadAhead>
-    private let queue = DispatchQueue(label: "OperationKit.FileRegionProducer", autoreleaseFrequency: .workItem)
-    private let region: FileRegion
+    private let queue = DispatchQueue(label: "OperationKit.ReadAheadProducer", autoreleaseFrequency: .workItem)
     // Sendable: only used on `queue`.
-    private nonisolated(unsafe) var file: OpenRegion?
+    private nonisolated(unsafe) let read: Read
 
-    init(_ region: FileRegion) {
-        self.region = region
-        state = Locked(ReadAhead(length: region.length, portion: Self.portion))
+    private init(_ ahead: ReadAhead, _ read: @escaping Read) {
+        state = Locked(ahead)
+        self.read = read
+    }
+
+    /// Creates a producer that opens and reads a file.
+    convenience init(_ region: FileRegion) {
+        var file: OpenRegion?
+        self.init(ReadAhead(length: region.length, portion: 128 << 10)) { offset, count throws(NetworkError) in
+            let opened = if let file { file } else { try OpenRegion(region) }
+            file = opened
+            return try opened.read(at: offset, count)
+        }
+    }
+
+    /// Creates a producer that reads an `InputStream`, whose `read` method may block.
+    convenience init(_ stream: Unchecked<InputStream>) {
+        var isOpen = false
+        self.init(ReadAhead(length: .max, portion: 64 << 10)) { _, count throws(NetworkError) in
+            if !isOpen { stream.value.open() }
+            isOpen = true
+            var given = 0
+            let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+                if let base = buffer.baseAddress { given = stream.value.read(base, maxLength: count) }
+                initialized = max(given, 0)
+            }
+            if given <= 0 { stream.value.close() }
+            guard given >= 0 else {
+                // `streamError` traps in Foundation on Linux.
+                throw NetworkError(
+                    code: .bodyUnreadable, phase: .sending, message: "The stream of the body could not be read.")
+            }
+            return bytes
+        }
     }
 
     func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
@@ -104,38 +135,13 @@ final class FileRegionProducer: BodyProducer {
         while let (offset, count) = state.withLock({ $0.next() }) {
             let waker: BodyWaker?
             do throws(NetworkError) {
-                let bytes = try read(at: offset, count)
+                let bytes = try read(offset, count)
                 waker = state.withLock { $0.filled(bytes) }
             } catch {
                 waker = state.withLock { $0.failed(error) }
             }
             waker?.wake()
         }
-    }
-
-    private func read(at offset: Int64, _ count: Int) throws(NetworkError) -> [UInt8] {
-        let file = try openedFile()
-        var failure: NetworkError?
-        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
-            let room = UnsafeMutableRawBufferPointer(buffer)
-            do throws(NetworkError) {
-                while initialized < count {
-                    let rest = UnsafeMutableRawBufferPointer(rebasing: room[initialized..<count])
-                    initialized += try file.read(at: offset + Int64(initialized), into: rest)
-                }
-            } catch {
-                failure = error
-            }
-        }
-        if let failure { throw failure }
-        return bytes
-    }
-
-    private func openedFile() throws(NetworkError) -> OpenRegion {
-        if let file { return file }
-        let opened = try OpenRegion(region)
-        file = opened
-        return opened
     }
 }
 
@@ -190,8 +196,26 @@ final class OpenRegion {
         if descriptor >= 0 { close(descriptor) }
     }
 
+    /// Reads bytes at an offset in the region.
+    func read(at offset: Int64, _ count: Int) throws(NetworkError) -> [UInt8] {
+        var failure: NetworkError?
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+            let room = UnsafeMutableRawBufferPointer(buffer)
+            do throws(NetworkError) {
+                while initialized < count {
+                    let rest = UnsafeMutableRawBufferPointer(rebasing: room[initialized..<count])
+                    initialized += try read(at: offset + Int64(initialized), into: rest)
+                }
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+        return bytes
+    }
+
     /// Reads at least one byte at an offset in the region.
-    func read(at offset: Int64, into target: UnsafeMutableRawBufferPointer) throws(NetworkError) -> Int {
+    private func read(at offset: Int64, into target: UnsafeMutableRawBufferPointer) throws(NetworkError) -> Int {
         while true {
             let count = pread(descriptor, target.baseAddress, target.count, off_t(region.offset + offset))
             if count < 0, errno == EINTR { continue }
@@ -215,82 +239,5 @@ final class OpenRegion {
         return NetworkError(
             code: .bodyUnreadable, phase: .sending, message: "\(region.url.path) cannot be read. Check the file.",
             underlying: .init(domain: "errno", number: Int(number), text: String(cString: strerror(number))))
-    }
-}
-
-/// A producer that reads an `InputStream`, whose `read` method may block, for a transfer that must not block.
-///
-/// The stream is read on its own queue, one portion ahead.
-final class InputStreamProducer: BodyProducer {
-    private enum State {
-        /// No bytes are available, and no read is running.
-        case empty
-        case reading(BodyWaker)
-        case filled([UInt8], used: Int)
-        case failed(any Error)
-        case ended
-    }
-
-    private static let portion = 64 << 10
-
-    private let state = Locked(State.empty)
-    private let queue = DispatchQueue(label: "OperationKit.InputStreamProducer", autoreleaseFrequency: .workItem)
-    // Sendable: only used on `queue`.
-    private let stream: Unchecked<InputStream>
-    private nonisolated(unsafe) var isOpen = false
-
-    init(_ stream: Unchecked<InputStream>) {
-        self.stream = stream
-    }
-
-    func produce(into buffer: UnsafeMutableRawBufferPointer, waker: BodyWaker) throws -> BodyPortion {
-        let (portion, reads) = try state.withLock { state -> (BodyPortion, Bool) in
-            switch state {
-            case .empty:
-                state = .reading(waker)
-                return (.notYet, true)
-            case .reading:
-                state = .reading(waker)
-                return (.notYet, false)
-            case .filled(let bytes, let used):
-                let count = min(bytes.count - used, buffer.count)
-                bytes.withUnsafeBytes { buffer.copyMemory(from: .init(rebasing: $0[used..<used + count])) }
-                state = used + count == bytes.count ? .empty : .filled(bytes, used: used + count)
-                return (.bytes(count), false)
-            case .failed(let error): throw error
-            case .ended: return (.end, false)
-            }
-        }
-        if reads { queue.async { self.read() } }
-        return portion
-    }
-
-    private func read() {
-        if !isOpen {
-            stream.value.open()
-            isOpen = true
-        }
-        var count = 0
-        let bytes = [UInt8](unsafeUninitializedCapacity: Self.portion) { buffer, initialized in
-            if let base = buffer.baseAddress { count = stream.value.read(base, maxLength: Self.portion) }
-            initialized = max(count, 0)
-        }
-        let next: State
-        switch count {
-        case 1...: next = .filled(bytes, used: 0)
-        case 0: next = .ended
-        default:
-            // `streamError` traps in Foundation on Linux.
-            next = .failed(
-                NetworkError(
-                    code: .bodyUnreadable, phase: .sending, message: "The stream of the body could not be read."))
-        }
-        if count <= 0 { stream.value.close() }
-        let waker = state.withLock { state -> BodyWaker? in
-            guard case .reading(let waker) = state else { return nil }
-            state = next
-            return waker
-        }
-        waker?.wake()
     }
 }

@@ -112,7 +112,7 @@ public struct RequestBody: Sendable {
                     code: .bodyNotRepeatable, phase: .checking,
                     message: "The stream was already read. Create a new stream.")
             }
-            return InputStreamProducer(stream)
+            return ReadAheadProducer(stream)
         }
     }
 
@@ -226,7 +226,7 @@ package final class BodyReader {
         switch body.source {
         case .none: source = .data(Data())
         case .data(let data): source = .data(data)
-        case .file(let region): source = .stream(FileRegionProducer(region))
+        case .file(let region): source = .stream(ReadAheadProducer(region))
         case .stream(let makeProducer):
             do {
                 source = .stream(try makeProducer())
@@ -333,7 +333,8 @@ package final class BodyReader {
 package struct ReadAhead {
     private static var kept: Int { 2 }
 
-    private let length: Int64
+    /// The number of bytes of the body, which is `.max` until the end of a stream.
+    private var length: Int64
     private let portion: Int
     private var ready = Fifo<[UInt8]>()
     /// The number of bytes that were taken from the first portion.
@@ -398,13 +399,13 @@ package struct ReadAhead {
         return (offset, count)
     }
 
-    /// Stores the bytes of the portion that `next` requested.
+    /// Stores the bytes of the portion that `next` requested, which are none at the end of the body.
     ///
     /// The method returns the waker of the waiting transfer.
     package mutating func filled(_ bytes: [UInt8]) -> BodyWaker? {
         hasBegun = true
         filled += Int64(bytes.count)
-        if !bytes.isEmpty { ready.append(bytes) }
+        if bytes.isEmpty { length = filled } else { ready.append(bytes) }
         return exchange(&waker, with: nil)
     }
 
