@@ -150,35 +150,21 @@ extension NetworkError {
 /// Foundation counts suspensions, and orders to pause or resume a task may come twice. So the task is called only when
 /// something changes.
 package final class FoundationTask: NetworkTask {
-    #if canImport(FoundationNetworking)
-        /// Whether a running task can be suspended.
-        ///
-        /// On Linux it cannot, because Foundation would send the request again and mix the bytes.
-        private static let canPause = false
-    #else
-        private static let canPause = true
-    #endif
-
     private let task: any SystemTask
-    private let canPause: Bool
     private let suspension: Locked<CountedSuspension>
 
     convenience init(_ task: URLSessionTask) {
         // The hook may have resumed the task.
-        self.init(task, isSuspended: task.state == .suspended, canPause: Self.canPause)
+        self.init(task, isSuspended: task.state == .suspended, canPause: CountedSuspension.isPossible)
     }
 
     package init(_ task: any SystemTask, isSuspended: Bool, canPause: Bool) {
-        (self.task, self.canPause) = (task, canPause)
-        suspension = Locked(CountedSuspension(isSuspended: isSuspended))
+        self.task = task
+        suspension = Locked(CountedSuspension(isSuspended: isSuspended, canSuspend: canPause))
     }
 
     package func resume() { suspension.withLock { $0.set(false, on: task) } }
-
-    package func suspend() {
-        guard canPause else { return }
-        suspension.withLock { $0.set(true, on: task) }
-    }
+    package func suspend() { suspension.withLock { $0.set(true, on: task) } }
 
     package func cancel() {
         // On Linux, canceling waits for the session's queue, which may wait for a lock of the caller.

@@ -260,20 +260,14 @@ package struct URLSessionWork {
     /// The session that was created for this task alone.
     var session: URLSession?
     var hasEnded = false
-    private let canBeSuspended: Bool
-    private var suspension = CountedSuspension()
+    private var suspension: CountedSuspension
 
-    #if canImport(FoundationNetworking)
-        /// On Linux, Foundation would send the request again and mix the bytes.
-        package static let canBeSuspended = false
-    #else
-        package static let canBeSuspended = true
-    #endif
-
-    package init(task: any SystemTask, session: URLSession? = nil, canBeSuspended: Bool = Self.canBeSuspended) {
+    package init(
+        task: any SystemTask, session: URLSession? = nil, canBeSuspended: Bool = CountedSuspension.isPossible
+    ) {
         self.task = task
         self.session = session
-        self.canBeSuspended = canBeSuspended
+        suspension = CountedSuspension(isSuspended: true, canSuspend: canBeSuspended)
     }
 
     /// Cancels the task, unless it has already ended.
@@ -284,13 +278,12 @@ package struct URLSessionWork {
 
     /// Starts the task, which Foundation creates in the suspended state.
     mutating func start(isSuspended: Bool) {
-        suspension = CountedSuspension(isSuspended: isSuspended && canBeSuspended)
-        if !isSuspended || !canBeSuspended { task.resume() }
+        if !isSuspended || !suspension.canSuspend { suspension.set(false, on: task) }
     }
 
     /// Pauses both directions, if that is possible.
     mutating func setSuspended(_ isSuspended: Bool) {
-        if canBeSuspended { suspension.set(isSuspended, on: task) }
+        suspension.set(isSuspended, on: task)
     }
 }
 
@@ -317,12 +310,24 @@ extension URLSessionTask: SystemTask {
 /// Foundation counts suspensions: a task that was suspended twice needs two calls to `resume()`. So the task is called
 /// only when something changes.
 package struct CountedSuspension {
-    private var isSuspended: Bool
+    #if canImport(FoundationNetworking)
+        /// Whether a running task can be suspended.
+        ///
+        /// On Linux it cannot, because Foundation would send the request again and mix the bytes.
+        package static let isPossible = false
+    #else
+        package static let isPossible = true
+    #endif
 
-    package init(isSuspended: Bool = false) { self.isSuspended = isSuspended }
+    private var isSuspended: Bool
+    let canSuspend: Bool
+
+    package init(isSuspended: Bool = false, canSuspend: Bool = true) {
+        (self.isSuspended, self.canSuspend) = (isSuspended, canSuspend)
+    }
 
     package mutating func set(_ wanted: Bool, on task: some SystemTask) {
-        guard wanted != isSuspended else { return }
+        guard wanted != isSuspended, !wanted || canSuspend else { return }
         isSuspended = wanted
         wanted ? task.suspend() : task.resume()
     }
