@@ -228,9 +228,9 @@ extension TaskHost {
         case .deliverRest:
             task.deliverPending()
             if task.confined.machine.restDelivered(isHeldBack: task.isHeldBack) { finish(task, nil) }
-        case .cancel(let holding):
-            if holding == .slot { leaveQueue(task) }
-            if holding == .transfer { abandon(task) }
+        case .cancel:
+            leaveQueue(task)
+            abandon(task)
             finish(
                 task, NetworkError(code: .cancelled, phase: phase ?? .waiting, message: "The request was canceled."))
         }

@@ -45,13 +45,6 @@ package struct TaskMachine {
         case ended
     }
 
-    /// The resource that a task must give back.
-    package enum Holding: Sendable {
-        case nothing
-        case slot
-        case transfer
-    }
-
     package enum Action: Equatable, Sendable {
         case none
         case enterQueue
@@ -61,8 +54,8 @@ package struct TaskMachine {
         case pause(PausedDirections)
         /// Deliver the events that wait, and then the end, unless delivery was paused again (`restDelivered`).
         case deliverRest
-        /// Report the cancellation, and give the resource back.
-        case cancel(Holding)
+        /// Report the cancellation, and give the slot or the transfer back, if the task has one.
+        case cancel
     }
 
     private var state = State.created
@@ -116,13 +109,9 @@ package struct TaskMachine {
     }
 
     private mutating func cancel() -> Action {
-        defer { state = .ended }
-        switch state {
-        case .created, .suspended, .finished: return .cancel(.nothing)
-        case .waiting: return .cancel(.slot)
-        case .running: return .cancel(.transfer)
-        case .ended: return .none
-        }
+        guard !isEnded else { return .none }
+        state = .ended
+        return .cancel
     }
 
     /// Records that the task got a slot, and returns `false` if it no longer wants one.
