@@ -340,7 +340,7 @@ private final class DownloadReceiver: NetworkReceiver {
 final class SavedFileCollector: ResponseCollector<URL>, @unchecked Sendable {
     // Sendable: as its superclass.
 
-    private let file: TemporaryFile?
+    private let file: SpooledFile?
     private let url: URL?
     /// The first bytes of a response that is not the file.
     private var answer = Data()
@@ -353,7 +353,7 @@ final class SavedFileCollector: ResponseCollector<URL>, @unchecked Sendable {
     }
 
     /// Creates a collector for a file that is removed with this object, unless it is handed over.
-    init(_ file: TemporaryFile) {
+    init(_ file: SpooledFile) {
         url = file.url
         self.file = file
         super.init()
@@ -362,7 +362,7 @@ final class SavedFileCollector: ResponseCollector<URL>, @unchecked Sendable {
     /// The value is `false` because the file may have been complete before the transfer.
     override var mayBeEmpty: Bool { false }
 
-    override var temporaryFile: TemporaryFile? { file }
+    override var temporaryFile: SpooledFile? { file }
 
     override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) {
         answer.append(contentsOf: bytes.prefix(max(ErrorBodyCollector.readLimit - answer.count, 0)))

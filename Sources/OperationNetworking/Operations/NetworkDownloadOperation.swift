@@ -19,7 +19,7 @@ private struct SavingState {
     var published: FileStatus?
     var start: DownloadStart?
     /// The temporary file, which is kept until the end.
-    var temporary: TemporaryFile?
+    var temporary: SpooledFile?
     /// The download to a temporary file, which all attempts share, so that each attempt resumes where the last one
     /// failed.
     var download: Download?
@@ -141,14 +141,14 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
             self?.saving.withLock { $0.start = start }
         } didSave: { [weak self] file, published in
             // If the operation does not take it, a temporary file is removed here.
-            let temporary = isTemporary ? TemporaryFile(file.url) : nil
+            let temporary = isTemporary ? SpooledFile(file.url) : nil
             self?.take(file, published, temporary)
         }
     }
 
     /// Returns the download of the attempt that begins.
     private func begin(_ isTemporary: Bool, _ make: (Download?) -> Download) -> Download {
-        var (old, outdated): (TemporaryFile?, Download?)
+        var (old, outdated): (SpooledFile?, Download?)
         let made = make(saving.withLock { $0.first })
         let download = saving.withLock { saving in
             (saving.file, saving.published) = (nil, nil)
@@ -168,7 +168,7 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         return download
     }
 
-    private func take(_ file: DownloadedFile, _ published: FileStatus?, _ temporary: TemporaryFile?) {
+    private func take(_ file: DownloadedFile, _ published: FileStatus?, _ temporary: SpooledFile?) {
         var temporary = temporary
         saving.withLock { saving in
             guard !saving.isOver else { return }
@@ -185,7 +185,7 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
     }
 
     override func transfersAreOver() {
-        var (download, first, temporary): (Download?, Download?, TemporaryFile?)
+        var (download, first, temporary): (Download?, Download?, SpooledFile?)
         saving.withLock { saving in
             saving.isOver = true
             swap(&first, &saving.first)
@@ -211,7 +211,7 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         let (destination, file, temporary) = saving.withLock { ($0.destination, $0.file, $0.temporary) }
         guard destination.isTemporary else { return SavedFileCollector(file?.url) }
         // Nothing was saved for a response without a body.
-        return SavedFileCollector(try temporary ?? TemporaryFile.make(in: temporaryFolder).0)
+        return SavedFileCollector(try temporary ?? SpooledFile.make(in: temporaryFolder).0)
     }
 
     override func check(_ collector: any AnyResponseCollector) throws(NetworkError) {

@@ -31,7 +31,7 @@ open class ResponseCollector<TaskResult>: AnyResponseCollector, @unchecked Senda
     package func prefix(_ count: Int) -> Data? { nil }
 
     /// The temporary file that is the result of the collector, if there is one.
-    var temporaryFile: TemporaryFile? { nil }
+    var temporaryFile: SpooledFile? { nil }
 
     /// Receives the next bytes of the response body.
     ///
@@ -129,30 +129,30 @@ struct ReadLimitReached: Error {}
 package final class TemporaryFileCollector: ResponseCollector<URL>, @unchecked Sendable {
     // Sendable: as its superclass; what the queue shares with the session's thread is behind a lock.
 
-    private let made: TemporaryFile
+    private let made: SpooledFile
     private let file: OpenFile
     private let queue = DispatchQueue(label: "OperationKit.TemporaryFileCollector", autoreleaseFrequency: .workItem)
     private let state = Locked((window: FlowWindow(bound: 1 << 20), failure: NetworkError?.none))
     private var isFinished = false
 
     convenience init(in folder: URL) throws(NetworkError) {
-        let (made, file) = try TemporaryFile.make(in: folder)
+        let (made, file) = try SpooledFile.make(in: folder)
         self.init(made, file)
     }
 
     /// Creates a collector that writes to an open file, which remains.
     package convenience init(writingTo descriptor: Int32, at url: URL) {
-        let file = TemporaryFile(url)
+        let file = SpooledFile(url)
         file.handOver()
         self.init(file, OpenFile(descriptor))
     }
 
-    private init(_ made: TemporaryFile, _ file: OpenFile) {
+    private init(_ made: SpooledFile, _ file: OpenFile) {
         (self.made, self.file) = (made, file)
         super.init()
     }
 
-    override var temporaryFile: TemporaryFile? { made }
+    override var temporaryFile: SpooledFile? { made }
 
     package override func receive(_ bytes: UnsafeRawBufferPointer, flow: any NetworkTask) throws {
         let data = Data(bytes)
@@ -200,21 +200,12 @@ package final class TemporaryFileCollector: ResponseCollector<URL>, @unchecked S
     }
 }
 
-/// A temporary file that is removed with this object, unless it is handed over.
-final class TemporaryFile: Sendable {
-    let url: URL
-    private let isOurs = Locked(true)
-
-    /// Takes over an existing file.
-    init(_ url: URL) {
-        self.url = url
-    }
-
+extension SpooledFile {
     /// Creates a file that only this user can read and write, and opens it for writing.
-    static func make(in folder: URL) throws(NetworkError) -> (TemporaryFile, OpenFile) {
+    static func make(in folder: URL) throws(NetworkError) -> (SpooledFile, OpenFile) {
         let url = folder.appendingPathComponent("OperationKit-\(UUID().uuidString).download", isDirectory: false)
         switch FileSystem().createFile(FolderEntry(PathBytes(url.path)), permissions: 0o600) {
-        case .success(let file): return (TemporaryFile(url), file)
+        case .success(let file): return (SpooledFile(url), file)
         case .failure(let error):
             let number = error.number
             if let error = DescriptorShortage.error(number, opening: url.path, phase: .receiving) { throw error }
@@ -226,18 +217,6 @@ final class TemporaryFile: Sendable {
         }
     }
 
-    deinit {
-        remove()
-    }
-
     /// Returns whether a result is the URL of the file.
     func isNamed(by result: Any) -> Bool { result as? URL == url }
-
-    /// Hands the file over to the user, so that it is not removed.
-    func handOver() { isOurs.withLock { $0 = false } }
-
-    /// Removes the file, unless it was handed over.
-    func remove() {
-        if isOurs.withLock({ exchange(&$0, with: false) }) { unlink(url.path) }
-    }
 }

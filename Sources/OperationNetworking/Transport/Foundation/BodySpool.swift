@@ -83,13 +83,23 @@ final class BodySpool: Sendable {
     }
 }
 
-/// A temporary file that is removed when the object is released.
+/// A temporary file that is removed with this object, unless it is handed over.
 package final class SpooledFile: Sendable {
     package let url: URL
+    private let isOurs = Locked(true)
 
+    /// Takes over a file, which may not exist yet.
     package init(_ url: URL) { self.url = url }
 
-    deinit { unlink(url.path) }
+    deinit { remove() }
+
+    /// Hands the file over to the user, so that it is not removed.
+    func handOver() { isOurs.withLock { $0 = false } }
+
+    /// Removes the file, unless it was handed over.
+    func remove() {
+        if isOurs.withLock({ exchange(&$0, with: false) }) { unlink(url.path) }
+    }
 
     /// Moves a file that the system is about to remove to a folder of temporary files.
     ///
