@@ -100,7 +100,7 @@
             guard transfer.mayEnd(code: code) else { return }
             var error = transfer.attempt.problem
             if error == nil, code != 0 || transfer.attempt.status == nil {
-                error = CurlFailure(transfer: transfer, code: code).error
+                error = transfer.error(after: code)
             }
             if transfer.handle.long(OKCurlInfoHTTPVersion) == 3 { raiseLimit(transfer) }
             if error == nil, transfer.attempt.outlet != nil { task.reportSent(transfer.handle.wholeCount) }
@@ -112,7 +112,7 @@
         /// The error may not come from libcurl, because OperationKit detects some failures itself.
         func conclude(_ transfer: CurlTransfer, _ task: CurlTask, _ error: NetworkError?) {
             // The time is read again, because libcurl read its times after the loop woke up.
-            let metrics = CurlMetrics.collect(transfer, task, now: engine.now)
+            let metrics = transfer.metrics(of: task, now: engine.now)
             var error = error
             if transfer.takeBackRefused(task), !task.confined.wasSent { error?.isUnsent = true }
             let trailers = transfer.attempt.parser.trailers
@@ -231,22 +231,21 @@
         }
     }
 
-    /// The metrics that libcurl measured.
-    enum CurlMetrics {
-        static func collect(_ transfer: CurlTransfer, _ task: CurlTask, now: Int64) -> TransferMetrics {
-            let handle = transfer.handle
+    extension CurlTransfer {
+        /// The metrics that libcurl measured.
+        fileprivate func metrics(of task: CurlTask, now: Int64) -> TransferMetrics {
             var metrics = TransferMetrics()
             // libcurl counts from the time at which it got the request.
-            let begun = transfer.attempt.soughtAt - task.confined.resumedAt
+            let begun = attempt.soughtAt - task.confined.resumedAt
             func moment(_ info: Int) -> Int64? {
                 let microseconds = handle.size(info)
                 return microseconds > 0 ? begun + microseconds * 1000 : nil
             }
-            metrics.slotGrantedTime = transfer.beganAt - task.confined.resumedAt
+            metrics.slotGrantedTime = beganAt - task.confined.resumedAt
             metrics.requestBeganTime = moment(OKCurlInfoRequestTime)
             metrics.firstByteTime = moment(OKCurlInfoFirstByteTime)
             metrics.endedTime = now - task.confined.resumedAt
-            metrics.pausedNanoseconds = transfer.deadlines.paused
+            metrics.pausedNanoseconds = deadlines.paused
             metrics.isConnectionReused = handle.long(OKCurlInfoNewConnections) == 0 && metrics.requestBeganTime != nil
             if !metrics.isConnectionReused {
                 metrics.nameResolvedTime = moment(OKCurlInfoNameTime)
@@ -265,7 +264,7 @@
             }
             metrics.bodyBytesSent = handle.size(OKCurlInfoBytesSent)
             metrics.bodyBytesReceived = handle.size(OKCurlInfoBytesReceived)
-            metrics.headerBytesReceived = Int64(transfer.attempt.headerCount)
+            metrics.headerBytesReceived = Int64(attempt.headerCount)
             return metrics
         }
     }

@@ -4,46 +4,42 @@
 #if OPERATIONKIT_LIBCURL
     import CurlDeclarations
 
-    /// The error of a transfer, derived from the result of libcurl.
-    struct CurlFailure {
-        let transfer: CurlTransfer
-        let code: Int32
-
-        /// The error of a transfer that failed or ended without the headers of a final response.
-        var error: NetworkError {
-            let text = text
+    extension CurlTransfer {
+        /// Returns the error of a transfer that failed or ended without the headers of a final response.
+        func error(after code: Int32) -> NetworkError {
+            let text = text(of: code)
             let meaning = CurlErrorMapping(
-                code: code, phase: transfer.phase, text: text, hasReceivedHeaders: transfer.attempt.headerCount > 0,
-                hasFinalHead: transfer.attempt.status != nil, isRefused: transfer.isRefused,
-                systemError: systemError)
+                code: code, phase: phase, text: text, hasReceivedHeaders: attempt.headerCount > 0,
+                hasFinalHead: attempt.status != nil, isRefused: isRefused,
+                systemError: systemError(of: code))
             let (kind, message) = meaning.codeAndMessage
             var error = NetworkError(
-                code: kind, phase: transfer.phase, message: message,
+                code: kind, phase: phase, message: message,
                 underlying: .init(domain: "libcurl", number: Int(code), text: text))
-            error.status = transfer.attempt.status
+            error.status = attempt.status
             return error
         }
 
-        /// The system's error number for the failure, or 0 if it is not known.
-        private var systemError: Int {
+        /// Returns the system's error number for the failure, or 0 if it is not known.
+        private func systemError(of code: Int32) -> Int {
             switch code {
             case 7:
-                transfer.attempt.socketError == 0
-                    ? transfer.handle.long(OKCurlInfoSystemErrorNumber) : Int(transfer.attempt.socketError)
+                attempt.socketError == 0
+                    ? handle.long(OKCurlInfoSystemErrorNumber) : Int(attempt.socketError)
             // libcurl, its resolver and its TLS library do not say why they could not open a socket or a file.
             case 5, 6, 26, 35, 58, 77, 82: Int(DescriptorShortage.errorNumber)
             default: 0
             }
         }
 
-        private var text: String {
-            let errorText = transfer.handle.errorText
-            return errorText.isEmpty || mentionsProxy(errorText)
+        private func text(of code: Int32) -> String {
+            let errorText = handle.errorText
+            return errorText.isEmpty || mentionsProxy(errorText, code)
                 ? OKCurl.easyErrorText(code).map { String(cString: $0) } ?? "" : errorText
         }
 
         /// Returns whether a message may contain the address of the proxy, and so a password.
-        private func mentionsProxy(_ errorText: String) -> Bool {
+        private func mentionsProxy(_ errorText: String, _ code: Int32) -> Bool {
             if ["Received HTTP code", "Proxy CONNECT aborted"].contains(where: { errorText.hasPrefix($0) }) {
                 return false
             }
