@@ -328,7 +328,7 @@ private final class BackgroundTaskMaker: URLSessionTaskMaking {
     var isInBackground: Bool { true }
 
     func makeWork(
-        _ request: NetworkRequest, _ body: URLSessionTransferBody.Form, _ existing: (any SystemTask)?,
+        _ request: NetworkRequest, _ body: URLSessionTransferBody, _ existing: (any SystemTask)?,
         _ report: @escaping URLSessionEvent.Handler
     ) throws(NetworkError) -> URLSessionWork {
         let system = try system.get()

@@ -17,7 +17,7 @@ private final class ScriptedTaskMaker: URLSessionTaskMaking {
     let isInBackground = false
 
     func makeWork(
-        _ request: NetworkRequest, _ body: URLSessionTransferBody.Form, _ existing: (any SystemTask)?,
+        _ request: NetworkRequest, _ body: URLSessionTransferBody, _ existing: (any SystemTask)?,
         _ handler: @escaping URLSessionEvent.Handler
     ) -> URLSessionWork {
         self.handler.withLock { $0 = handler }

@@ -176,9 +176,9 @@ extension URLSessionAdapter {
         if let existing = exchange(&task.confined.extras.existing, with: nil) {
             return start(transfer, task, .none, existing)
         }
-        switch URLSessionTransferBody(task.request.body, onlyFiles: maker.isInBackground) {
-        case .ready(let body): start(transfer, task, body)
-        case .toBeWritten:
+        if let body = URLSessionTransferBody(task.request.body, onlyFiles: maker.isInBackground) {
+            start(transfer, task, body)
+        } else {
             // A suspension would discard the file, and a body that can be read only once would be lost.
             if !task.request.body.canBeSentAgain { task.confined.machine.connected() }
             transfer.deadlines.writesBody(at: Self.now)
@@ -205,7 +205,7 @@ extension URLSessionAdapter {
     }
 
     private func start(
-        _ transfer: URLSessionTransfer, _ task: URLSessionTransferTask, _ body: URLSessionTransferBody.Form,
+        _ transfer: URLSessionTransfer, _ task: URLSessionTransferTask, _ body: URLSessionTransferBody,
         _ existing: (any SystemTask)? = nil
     ) {
         do throws(NetworkError) {

@@ -22,7 +22,7 @@ package protocol URLSessionTaskMaking: Sendable {
     ///
     /// - Parameter existing: A task that the system already carries out, and that is used instead.
     func makeWork(
-        _ request: NetworkRequest, _ body: URLSessionTransferBody.Form, _ existing: (any SystemTask)?,
+        _ request: NetworkRequest, _ body: URLSessionTransferBody, _ existing: (any SystemTask)?,
         _ handler: @escaping URLSessionEvent.Handler
     ) throws(NetworkError) -> URLSessionWork
 
@@ -108,7 +108,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
         }
 
         func makeWork(
-            _ request: NetworkRequest, _ body: URLSessionTransferBody.Form, _ existing: (any SystemTask)?,
+            _ request: NetworkRequest, _ body: URLSessionTransferBody, _ existing: (any SystemTask)?,
             _ handler: @escaping URLSessionEvent.Handler
         ) throws(NetworkError) -> URLSessionWork {
             let plain = URLRequest(carrying: request, adding: fields, timeout: URLRequest.longInterval)
@@ -175,7 +175,7 @@ extension URLSessionTaskMaker: URLSessionTaskMaking {
         static func maximumPerHost(_ session: URLSession) -> Int { .max }
 
         func makeWork(
-            _ request: NetworkRequest, _ body: URLSessionTransferBody.Form, _ existing: (any SystemTask)?,
+            _ request: NetworkRequest, _ body: URLSessionTransferBody, _ existing: (any SystemTask)?,
             _ handler: @escaping URLSessionEvent.Handler
         ) throws(NetworkError) -> URLSessionWork {
             guard let session = session.object, session.configuration.identifier == nil else {

@@ -19,7 +19,7 @@ package final class URLSessionTransfer: @unchecked Sendable {
     private var work: URLSessionWork?
     private var isPaused = false
     /// The body, whose file may have to be kept.
-    private var body = URLSessionTransferBody.Form.none
+    private var body = URLSessionTransferBody.none
     /// The length of the body, or `nil` until it is known.
     private var length: Int64?
     /// The body of the response, if it came in a file.
@@ -55,7 +55,7 @@ package final class URLSessionTransfer: @unchecked Sendable {
             isInBackground ? .none : task.request.options.timeouts, pauses: task.currentDemands.pauses, now: now)
     }
 
-    func start(_ work: URLSessionWork, _ body: URLSessionTransferBody.Form, now: Int64) {
+    func start(_ work: URLSessionWork, _ body: URLSessionTransferBody, now: Int64) {
         self.work = work
         self.body = body
         spool = nil
@@ -221,39 +221,27 @@ extension URLSessionTransfer {
     }
 }
 
-/// The way in which the body of a request is passed to Foundation.
+/// The body of a request in a form that Foundation sends with the right length.
 package enum URLSessionTransferBody {
-    /// A body that Foundation sends with the right length.
-    package enum Form {
-        case none
-        case data(Data)
-        case file(FileRegion)
-        case temporary(SpooledFile)
-    }
+    case none
+    case data(Data)
+    case file(FileRegion)
+    case temporary(SpooledFile)
 
-    case ready(Form)
-    /// The body must be written to a file first.
+    /// Chooses the form of a body, or returns `nil` if the body must be written to a file first.
     ///
-    /// Foundation would send it in chunks, and would stop all sessions while there are no bytes to send.
-    case toBeWritten
-
-    /// Chooses the way in which to pass a body.
+    /// Foundation would send such a body in chunks, and would stop all sessions while there are no bytes to send.
     ///
     /// - Parameter onlyFiles: Whether bytes in memory must also be written to a file first.
-    init(_ body: RequestBody, onlyFiles: Bool = false) {
+    init?(_ body: RequestBody, onlyFiles: Bool = false) {
         switch body.source {
-        case .none: self = .ready(.none)
-        case .data where onlyFiles: self = .toBeWritten
-        case .data(let data): self = .ready(.data(data))
-        case .file(let region):
-            let isWhole = region.offset == 0 && FileRegionStatus(path: region.url.path)?.size == region.length
-            self = isWhole ? .ready(.file(region)) : .toBeWritten
-        case .stream: self = .toBeWritten
+        case .none: self = .none
+        case .data(let data) where !onlyFiles: self = .data(data)
+        case .file(let region) where region.isWhole: self = .file(region)
+        case .data, .file, .stream: return nil
         }
     }
-}
 
-extension URLSessionTransferBody.Form {
     /// Checks that the file is still the original one, both before and after it is sent.
     func check() throws(NetworkError) {
         guard case .file(let region) = self else { return }
