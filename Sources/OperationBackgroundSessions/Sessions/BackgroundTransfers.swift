@@ -262,7 +262,7 @@ extension BackgroundTransfers {
                 taskMaker.ledger.save(number, left.map { .success($0) } ?? .failure(Self.missing))
             }
             let end = Ledger.End(
-                failure: error.map { URLSessionFailure($0, phase: .receiving).error }, resumeData: resumeData,
+                failure: error.map { NetworkError.ofSession($0, phase: .receiving) }, resumeData: resumeData,
                 key: answer.request.flatMap(Ledger.RequestKey.init))
             switch taskMaker.ledger.end(number, end, answer) {
             case .hold(let hasRemoved): if hasRemoved { recordRemoval() }

@@ -116,7 +116,7 @@ struct URLSessionTransferTaskTests {
         ]
         for number in numbers {
             let failure = URLError(number, userInfo: [NSLocalizedDescriptionKey: text])
-            let error = URLSessionFailure(failure, phase: .awaitingResponse).error
+            let error = NetworkError.ofSession(failure, phase: .awaitingResponse)
             #expect(error.code == code && error.isUnsent == early.contains(code), "\(number): \(error)")
         }
     }

@@ -133,19 +133,13 @@ final class URLSessionReporter: NSObject, URLSessionDataDelegate, Sendable {
     }
 }
 
-/// The meaning of an error of Foundation for a request that was already checked.
-package struct URLSessionFailure {
-    private let failure: any Error
-    private let phase: NetworkError.Phase
-
-    package init(_ error: any Error, phase: NetworkError.Phase) {
-        failure = error
-        self.phase = phase
-    }
-
-    package var error: NetworkError {
+extension NetworkError {
+    /// Returns the meaning of an error of Foundation for a request that was already checked.
+    package static func ofSession(_ failure: any Error, phase: Phase) -> NetworkError {
         let known = NetworkError(failure, phase: phase)
-        guard let failure = failure as? URLError, let (code, message) = meaning(failure) else { return known }
+        guard let failure = failure as? URLError, let (code, message) = meaning(of: failure, phase) else {
+            return known
+        }
         // Without a connection, nothing was sent.
         let isEarly = [.cannotConnect, .notConnected, .secureConnectionFailed, .untrustedCertificate].contains(code)
         return NetworkError(
@@ -155,7 +149,7 @@ package struct URLSessionFailure {
     /// Returns a more precise meaning, or `nil` if the error code says enough.
     ///
     /// On Linux, most errors have the code -1, and only the message of libcurl distinguishes them.
-    private func meaning(_ failure: URLError) -> (NetworkError.Code, String)? {
+    private static func meaning(of failure: URLError, _ phase: Phase) -> (Code, String)? {
         let text = failure.localizedDescription.lowercased()
         func says(_ words: String...) -> Bool { words.contains { text.contains($0) } }
         // The message contains the name of the host, in which any of the words below can occur.

@@ -203,7 +203,7 @@ extension URLSessionTransfer {
     /// Returns the reason why a transfer that Foundation ended failed, or `nil` if it succeeded.
     func failure(after error: (any Error)?, _ task: URLSessionTransferTask) -> NetworkError? {
         if let error, !isChallengeRefused || (error as? URLError)?.code != .cancelled {
-            var failure = URLSessionFailure(error, phase: phase).error
+            var failure = NetworkError.ofSession(error, phase: phase)
             failure.status = status
             return failure
         }
