@@ -66,7 +66,8 @@ package struct DownloadMachine: Sendable {
     }
 
     private let source: String
-    private let limits: DownloadLimits
+    /// The options, with the expected and the maximum length of the file.
+    private let options: DownloadOptions
     /// Whether requests may ask for a range that begins in the middle.
     private let resumes: Bool
     /// Whether an accepted response can be the file even if its status code is not a success.
@@ -83,11 +84,12 @@ package struct DownloadMachine: Sendable {
     private static let mostSmallPieces = 100
 
     package init(
-        source: String, limits: DownloadLimits = DownloadLimits(), resumes: Bool = true, takesEveryStatus: Bool = false
+        source: String, options: DownloadOptions = DownloadOptions(), resumes: Bool = true,
+        takesEveryStatus: Bool = false
     ) {
         self.takesEveryStatus = takesEveryStatus
         self.source = source
-        self.limits = limits
+        self.options = options
         self.resumes = resumes
     }
 
@@ -195,7 +197,7 @@ package struct DownloadMachine: Sendable {
     }
 
     private mutating func checked(_ action: HeadAction, total: Int64?) -> HeadAction {
-        guard let total, let error = limits.error(forTotal: total) else { return action }
+        guard let total, let error = options.error(forTotal: total) else { return action }
         return fail(error)
     }
 
@@ -213,7 +215,7 @@ package struct DownloadMachine: Sendable {
             overflows || offset > writing.end ?? .max
             ? NetworkError(
                 code: .bodyTooLarge, phase: .receiving, message: "The server sent more bytes than it announced.")
-            : limits.error(forReceived: offset)
+            : options.error(forReceived: offset)
         if let error {
             state = .failed(error)
             return .failure(error)
@@ -267,7 +269,7 @@ package struct DownloadMachine: Sendable {
             if writing.offset - writing.start < Self.smallPiece { smallPieces += 1 }
             return smallPieces <= Self.mostSmallPieces ? .askForRest : .keep(Self.tooManySmallPieces)
         }
-        if let error = limits.error(forTotal: writing.offset) { return .discard(error) }
+        if let error = options.error(forTotal: writing.offset) { return .discard(error) }
         return .finish(length: writing.offset, isLengthKnown: writing.metadata.total != nil)
     }
 
@@ -338,30 +340,21 @@ package enum DownloadValidator: Hashable, Sendable, Codable {
     }
 }
 
-/// The expected or maximum length of a file.
-package struct DownloadLimits: Hashable, Sendable {
-    package var expected: Int64?
-    package var maximum: Int64?
-
-    package init(expected: Int64? = nil, maximum: Int64? = nil) {
-        self.expected = expected
-        self.maximum = maximum
-    }
-
+extension DownloadOptions {
     /// Returns the error for a file with the given length, or `nil` if the length is allowed.
-    func error(forTotal total: Int64) -> NetworkError? {
-        if let expected, total != expected {
+    fileprivate func error(forTotal total: Int64) -> NetworkError? {
+        if let expected = expectedLength, total != expected {
             return unexpected("The file has \(total) bytes instead of the expected \(expected) bytes.")
         }
         return error(forReceived: total)
     }
 
     /// Returns the error after the given number of bytes was received, or `nil` if the number is allowed.
-    func error(forReceived count: Int64) -> NetworkError? {
-        if let expected, count > expected {
+    fileprivate func error(forReceived count: Int64) -> NetworkError? {
+        if let expected = expectedLength, count > expected {
             return unexpected("The file has more than the expected \(expected) bytes.")
         }
-        if let maximum, count > maximum {
+        if let maximum = maximumLength, count > maximum {
             return NetworkError(
                 code: .bodyTooLarge, phase: .receiving,
                 message: "The file has more than \(maximum) bytes. Raise maximumLength in the options.")

@@ -78,9 +78,8 @@ package final class DownloadWork {
         let resumes = request.method == "GET" && !request.headers.contains("Range")
         let source = DownloadNames.source(of: request, options)
         if machine == nil || source != self.source {
-            let limits = DownloadLimits(expected: options.expectedLength, maximum: options.maximumLength)
             machine = DownloadMachine(
-                source: source, limits: limits, resumes: resumes, takesEveryStatus: destination.isTemporary)
+                source: source, options: options, resumes: resumes, takesEveryStatus: destination.isTemporary)
             self.source = source
         }
         do throws(FileOperationError) {

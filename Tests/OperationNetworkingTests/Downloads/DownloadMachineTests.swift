@@ -21,10 +21,11 @@ struct DownloadMachineTests {
         return DownloadPart(metadata: metadata, length: 40)
     }
 
-    private func asking(_ part: DownloadPart?, limits: DownloadLimits = .init()) -> (
+    private func asking(_ part: DownloadPart?, expected: Int64? = nil, maximum: Int64? = nil) -> (
         DownloadMachine, DownloadMachine.Ask
     ) {
-        var machine = DownloadMachine(source: "s", limits: limits)
+        let options = with(DownloadOptions()) { ($0.expectedLength, $0.maximumLength) = (expected, maximum) }
+        var machine = DownloadMachine(source: "s", options: options)
         let ask = machine.ask(havingPart: part)
         return (machine, ask)
     }
@@ -186,17 +187,17 @@ struct DownloadMachineTests {
     }
 
     @Test func `an unexpected length ends the download as early as possible`() throws {
-        var (machine, _) = asking(nil, limits: .init(expected: 10))
+        var (machine, _) = asking(nil, expected: 10)
         guard case .fail(let early) = machine.receive(try head(200, ["Content-Length": "11"])) else {
             return #expect(Bool(false))
         }
         #expect(early.code == .unexpectedLength)
-        (machine, _) = asking(nil, limits: .init(expected: 10))
+        (machine, _) = asking(nil, expected: 10)
         _ = machine.receive(try head(200, [:]))
         #expect(machine.receive(count: 9) == .success(9))
         guard case .discard(let short) = machine.end(nil) else { return #expect(Bool(false)) }
         #expect(short.code == .unexpectedLength)
-        (machine, _) = asking(nil, limits: .init(maximum: 10))
+        (machine, _) = asking(nil, maximum: 10)
         _ = machine.receive(try head(200, [:]))
         guard case .failure(let long) = machine.receive(count: 11) else { return #expect(Bool(false)) }
         #expect(long.code == .bodyTooLarge)
