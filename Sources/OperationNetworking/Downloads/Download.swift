@@ -37,7 +37,7 @@ package final class Download: Sendable {
 
     package init(
         to destination: DownloadDestination, options: DownloadOptions = DownloadOptions(),
-        files: FileSystem = FileSystem(), clock: any OperationClock = .system, following first: Download? = nil,
+        clock: any OperationClock = .system, following first: Download? = nil,
         keptBytes: Int = DownloadWork.usualKeptBytes,
         accepts: @escaping @Sendable (ResponseHead) -> Bool = { _ in true }
     ) {
@@ -46,7 +46,7 @@ package final class Download: Sendable {
         isTemporary = destination.isTemporary
         endsBriefly = (isTemporary || !options.isDurable) && options.checksum == nil
         work = DownloadWork(
-            to: destination, options: options, files: files, clock: clock, cancellation: cancellation,
+            to: destination, options: options, clock: clock, cancellation: cancellation,
             keptBytes: keptBytes, accepts: accepts)
     }
 

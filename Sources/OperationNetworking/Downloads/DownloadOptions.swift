@@ -78,7 +78,7 @@ public struct DownloadOptions: Sendable {
     /// If only the process terminates, no written data is lost.
     public var checkpointInterval = Duration.seconds(5)
 
-    /// The file system that a download operation uses, which a test can replace.
+    /// The file system that the download uses, which a test can replace.
     package var files = FileSystem()
 
     /// Creates options with the default values.
@@ -162,7 +162,7 @@ extension DownloadDestination {
         var options = options
         (options.createsDirectories, options.existingItem) = (false, .replace)
         do throws(FileOperationError) {
-            let store = try DownloadStore(self, source: source, options: options, files: options.files)
+            let store = try DownloadStore(self, source: source, options: options)
             try store.remove()
             return store.hadPart
         } catch {

@@ -17,7 +17,7 @@ struct DownloadPlace {
 
     /// Opens the directory.
     init(
-        _ destination: DownloadDestination, source: String, options: DownloadOptions, files: FileSystem
+        _ destination: DownloadDestination, source: String, options: DownloadOptions
     ) throws(FileOperationError) {
         self.destination = destination
         existingItem = options.existingItem
@@ -34,7 +34,8 @@ struct DownloadPlace {
             (url, name) = (folder, names.part)
         }
         let makesFolders = options.createsDirectories && !destination.isTemporary
-        folder = try PreparedFolder(of: url, named: name, makingFolders: makesFolders, action: .writing, files: files)
+        folder = try PreparedFolder(
+            of: url, named: name, makingFolders: makesFolders, action: .writing, files: options.files)
         part = folder.entry(names.part)
     }
 

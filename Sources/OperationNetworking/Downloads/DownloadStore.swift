@@ -53,10 +53,10 @@ final class DownloadStore {
 
     /// Opens the directory, and immediately throws the errors that would otherwise occur at the end.
     init(
-        _ destination: DownloadDestination, source: String, options: DownloadOptions, files: FileSystem
+        _ destination: DownloadDestination, source: String, options: DownloadOptions
     ) throws(FileOperationError) {
         self.options = options
-        let (place, claim) = try Self.claim(destination, source, options, files)
+        let (place, claim) = try Self.claim(destination, source, options)
         self.place = place
         metadataFile = DownloadMetadataFile(place.names, in: place.folder)
         (file, identity) = (claim.file, claim.identity)
@@ -78,11 +78,11 @@ final class DownloadStore {
     /// Another download that created the directory may fail and remove it in the meantime. The method then repeats both
     /// steps.
     private static func claim(
-        _ destination: DownloadDestination, _ source: String, _ options: DownloadOptions, _ files: FileSystem
+        _ destination: DownloadDestination, _ source: String, _ options: DownloadOptions
     ) throws(FileOperationError) -> (DownloadPlace, DownloadClaim) {
         var attempt = 1
         while true {
-            let place = try DownloadPlace(destination, source: source, options: options, files: files)
+            let place = try DownloadPlace(destination, source: source, options: options)
             do throws(FileOperationError) {
                 if place.isNamed { try place.check(for: nil) }
                 return (place, try DownloadClaim(place))

@@ -15,7 +15,6 @@ package final class DownloadWork {
 
     private let destination: DownloadDestination
     private let options: DownloadOptions
-    private let files: FileSystem
     private let clock: any OperationClock
     /// Whether the download was canceled.
     ///
@@ -42,7 +41,7 @@ package final class DownloadWork {
 
     package init(
         to destination: DownloadDestination, options: DownloadOptions = DownloadOptions(),
-        files: FileSystem = FileSystem(), clock: any OperationClock = .system,
+        clock: any OperationClock = .system,
         cancellation: OneWayFlag = OneWayFlag(), keptBytes: Int = DownloadWork.usualKeptBytes,
         accepts: @escaping @Sendable (ResponseHead) -> Bool = { _ in true }
     ) {
@@ -50,7 +49,6 @@ package final class DownloadWork {
         self.keptBytes = min(max(keptBytes, 0), Self.readLimit)
         self.destination = destination
         self.options = options
-        self.files = files
         self.clock = clock
         self.cancellation = cancellation
         lastCheckpoint = clock.now
@@ -101,13 +99,13 @@ package final class DownloadWork {
 
     private func makeStore(_ resumes: Bool) throws(FileOperationError) -> DownloadStore {
         do throws(FileOperationError) {
-            return try DownloadStore(destination, source: source, options: options, files: files)
+            return try DownloadStore(destination, source: source, options: options)
         } catch {
             // A request for the same URL, perhaps with another body, is a different download whose file may get another
             // name. That download can never be resumed, so its partial file needs no name that is found again.
             guard !resumes, error.code == .busy, destination.isFolder else { throw error }
             let name = UUID().uuidString
-            return try DownloadStore(destination, source: name, options: options, files: files)
+            return try DownloadStore(destination, source: name, options: options)
         }
     }
 

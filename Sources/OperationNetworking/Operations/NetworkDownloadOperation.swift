@@ -124,13 +124,13 @@ open class NetworkDownloadOperation<ResultType: Sendable>: NetworkOperation<URL,
         let (destination, options) = saving.withLock { ($0.destination, $0.options) }
         let isTemporary = destination.isTemporary
         let place = isTemporary ? .temporary(in: temporaryFolder) : destination
-        let (rules, clock, files) = (responseRules, clock, options.files)
+        let (rules, clock) = (responseRules, clock)
         let keptBytes = max(rules.keptErrorBytes, DownloadWork.usualKeptBytes)
         return SavingSession(over: session.followingRedirects) { [weak self] request in
             let accepted = request.headers.values("Accept")
             let make = { (first: Download?) in
                 Download(
-                    to: place, options: options, files: files, clock: clock, following: first, keptBytes: keptBytes
+                    to: place, options: options, clock: clock, following: first, keptBytes: keptBytes
                 ) { head in
                     rules.accepts(head)
                         && rules.contentTypes.accepts(head.headers["Content-Type"], requested: accepted)

@@ -112,7 +112,7 @@ final class DownloadBench: Sendable {
         _ react: @escaping @Sendable (DownloadProgress, DownloadTask?) -> Void = { _, _ in }
     ) async throws -> DownloadConclusion {
         let request = try bench.request("GET", target, headers)
-        let download = Download(to: destination, options: options, files: files)
+        let download = Download(to: destination, options: with(options) { $0.files = files })
         return await run(request, download, react)
     }
 
@@ -122,7 +122,7 @@ final class DownloadBench: Sendable {
         clock: any OperationClock = .system, over session: (any NetworkSession)? = nil,
         _ react: @escaping @Sendable (DownloadProgress) -> Void = { _ in }
     ) throws -> RunningDownload {
-        let download = Download(to: destination, options: options, files: files, clock: clock)
+        let download = Download(to: destination, options: with(options) { $0.files = files }, clock: clock)
         let running = RunningDownload(
             try bench.request("GET", "/file"), over: session ?? bench.session, download, react)
         running.task.resume()

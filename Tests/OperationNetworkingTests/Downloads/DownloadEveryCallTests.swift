@@ -30,7 +30,7 @@ struct DownloadEveryCallTests {
         var options = DownloadOptions()
         options.existingItem = .replace
         options.keepsPart = keepsPart
-        let download = Download(to: .file(bench.url("file")), options: options, files: files)
+        let download = Download(to: .file(bench.url("file")), options: with(options) { $0.files = files })
         let request = try bench.bench.request("GET", "/file")
         let running = RunningDownload(request, over: bench.bench.session, download) { _ in }
         run.withLock { $0 = running.task }
