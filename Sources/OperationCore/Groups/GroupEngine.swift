@@ -319,7 +319,12 @@ extension GroupEngine {
             ThreadWorklist.perform { self.cancel(because: cause) }
         } else {
             // A group that has not begun would end before its children if this were deferred.
-            keepPlace(operation.name)
+            let place = keepPlace(operation.name)
+            // The rule of a dependency may have made the group fail.
+            if operation.failureAsError != nil {
+                let failed = CancellationCause.groupFailed(place, nil, nil)
+                state.withLock { $0.cancellationCauseOfChildren = $0.cancellationCauseOfChildren ?? failed }
+            }
             cancel(because: cause)
         }
     }

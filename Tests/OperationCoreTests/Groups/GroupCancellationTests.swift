@@ -102,6 +102,17 @@ struct GroupCancellationTests {
         #expect(group.outcome?.error?.child?.name == "failing" && group.outcome?.error?.siblings.isEmpty == true)
     }
 
+    @Test func `the child of a group that fails because of a dependency has the code groupFailed`() async throws {
+        let (before, child) = (HandDriven.started(), HandDriven())
+        let group = GroupOperation<Int, Flaw> { group async throws(Flaw) in 1 }
+        try group.add(child)
+        try group.depend(on: before, otherwise: .fail { _ in .second })
+        group.start()
+        before.finish(withError: .first)
+        await group.ended()
+        #expect(group.outcome == .failure(.second) && child.cancellationCause?.code == .groupFailed)
+    }
+
     @Test func `a shielded part completes despite a cancellation, and the group ends after it`() async {
         let (began, gate) = (Gate(), Gate())
         let group = GroupOperation { group in
