@@ -348,6 +348,13 @@ struct QueueSettingTests {
         #expect(await QueueManager().shutDown(grace: .seconds(100)).isEmpty)
     }
 
+    @Test func `a shutdown without a grace period does not wait for its clock`() async throws {
+        let (queue, operation) = (QueueManager(), HandDriven())
+        try queue.add(operation)
+        let rest = await queue.shutDown(grace: .zero, clock: ManualClock())
+        #expect(rest == [operation] && operation.cancellationCause?.code == .shutDown)
+    }
+
     @Test func `shutDown in a canceled task still waits for the whole grace period`() async throws {
         let queue = QueueManager("closing", width: 1), clock = ManualClock()
         let quick = HandDriven("quick"), slow = HandDriven("slow")
