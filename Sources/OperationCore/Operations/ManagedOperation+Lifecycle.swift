@@ -357,6 +357,7 @@ extension ManagedOperation {
     }
 
     final func turnDidCome() {
+        expireIfOutOfTime()
         cancelIfOwnerIsGone()
         let action = move { core in
             let gate = core.gateState

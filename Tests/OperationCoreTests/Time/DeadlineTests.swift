@@ -96,6 +96,18 @@ struct DeadlineTests {
         #expect(clock.pendingCount == 0)
     }
 
+    @Test func `no body begins after the deadline, even if the timer of the clock is late`() async throws {
+        let upstream = HandDriven.started()
+        let operation = HandDriven(hooks: .init(main: { $0.finish(withResult: 1) }))
+        operation.clock = clock
+        try operation.depend(on: upstream, otherwise: .runAnyway)
+        operation.start()
+        operation.deadline = clock.now
+        upstream.finish(withResult: 1)
+        await operation.ended()
+        #expect(operation.cancellationCause?.code == .deadlinePassed && operation.calls.events == [])
+    }
+
     @Test func `a deadline can be moved in both directions and removed`() {
         let operation = made(deadline: second(110))
         operation.start()
