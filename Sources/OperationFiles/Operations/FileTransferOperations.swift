@@ -18,9 +18,9 @@ import OperationCore
 ///
 /// The operation creates the copy under a temporary name next to the destination and then renames the copy. Therefore,
 /// the destination never contains an incomplete copy. The operation copies symbolic links as links and never follows
-/// them. The copy has the same permissions and modification times as the original, but not the same owner, access
-/// control lists or extended attributes. Hard links become separate files. The operation does not copy pipes, sockets
-/// or devices.
+/// them. The copies of files and directories have the same permissions and modification times as the originals, but not
+/// the same owner, access control lists or extended attributes. Hard links become separate files. The operation does
+/// not copy pipes, sockets or devices.
 public final class FileCopyOperation: FileOperation<URL>, @unchecked Sendable {
     // Sendable: it adds only constants.
 
