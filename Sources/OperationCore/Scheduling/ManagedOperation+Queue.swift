@@ -108,6 +108,8 @@ extension ManagedOperation {
             if core.isHeldByGroup, core.machine.ending == nil { return nil }
             guard let extras = core.extras else { return core.machine.start(isReady: true, hasDelay: false) }
             guard core.isAdmitted else { return nil }
+            // The delay may have been set while the operation waited for a slot.
+            if core.hasDelayLeft, core.machine.ending == nil { return nil }
             isToBeChecked = !isChecked && (extras.membership != nil || extras.timing != nil)
             if isToBeChecked { return nil }
             let prepares = !extras.isPlainAtStart || extras.taskContext != nil

@@ -124,6 +124,23 @@ struct QueueManagerTests {
         await queue.drained()
     }
 
+    @Test func `a start delay that is set while the operation waits for a slot counts`() throws {
+        let workers = ManualWorkers(), clock = ManualClock()
+        let queue = workers.makeQueue(), operation = HandDriven()
+        operation.clock = clock
+        queue.isSuspended = true
+        try queue.add(operation)
+        operation.startDelay = .seconds(10)
+        queue.isSuspended = false
+        workers.runAll()
+        #expect(operation.state == .notStarted)
+        clock.advance(by: .seconds(10))
+        workers.runAll()
+        #expect(operation.state == .executing)
+        operation.cancel()
+        workers.runAll()
+    }
+
     @Test func `canceling during the start delay ends the operation immediately and removes its timer`() throws {
         let clock = ManualClock(), queue = QueueManager(), operation = HandDriven()
         operation.clock = clock
