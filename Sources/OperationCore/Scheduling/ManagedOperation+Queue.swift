@@ -14,8 +14,8 @@ struct QueuePlace {
         case suspended(blocksOthers: Bool)
         /// Another start condition does not admit the operation yet.
         case held
-        /// The operation has a start delay, which begins now or is in progress.
-        case delayed(begins: Bool)
+        /// The operation has a start delay, which is not over.
+        case delayed
         /// The operation was canceled and must end immediately.
         case cancelled
     }
@@ -136,11 +136,11 @@ extension ManagedOperation.Core {
     /// The engine of the queue that holds the operation.
     var hostEngine: QueueEngine? { host?.engine }
 
-    fileprivate mutating func place(of operation: ManagedOperation) -> QueuePlace {
+    fileprivate func place(of operation: ManagedOperation) -> QueuePlace {
         QueuePlace(slot: slot, level: level, standing: standing(of: operation))
     }
 
-    private mutating func standing(of operation: ManagedOperation) -> QueuePlace.Standing {
+    private func standing(of operation: ManagedOperation) -> QueuePlace.Standing {
         if machine.isCancelled { return .cancelled }
         if isHeldByGroup { return .suspended(blocksOthers: gateState == .called) }
         // If the operation is not ready, its node notifies the queue when it is.
@@ -154,9 +154,7 @@ extension ManagedOperation.Core {
         case .delayed where !hasDelay: return .held
         case .open, .delayed: break
         }
-        guard hasDelay, machine.ending == nil else { return .ready(asks: false) }
-        defer { isDelayBegun = true }
-        return .delayed(begins: !isDelayBegun)
+        return hasDelay && machine.ending == nil ? .delayed : .ready(asks: false)
     }
 }
 

@@ -323,9 +323,11 @@ extension QueueEngine {
             state.machine.place(slot, .waiting)
         case .held:
             if state.machine.hold(slot) { after.need().toAdmit.append(operation) }
-        case .delayed(let begins):
+        case .delayed:
             state.machine.place(slot, .held)
-            if begins { after.need().toDelay.append(operation) }
+            // The delay is marked here, because the place of an assigned entry is read twice.
+            let isInProgress = operation.core.withLock { exchange(&$0.isDelayBegun, with: true) }
+            if !isInProgress { after.need().toDelay.append(operation) }
         case .ready(let asks):
             state.machine.entries[Int(slot)].asks = asks
             state.machine.place(slot, .ready)

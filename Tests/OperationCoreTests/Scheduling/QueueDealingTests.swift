@@ -58,6 +58,19 @@ struct QueueDealingTests {
         #expect(order.events == names(0..<10) + ["12", "11"] + names(13..<40) + ["late", "10"])
     }
 
+    @Test func `a batched operation can get a start delay`() throws {
+        let (_, operations) = try dealtQueue(40, begun: 10)
+        let clock = ManualClock()
+        operations[12].clock = clock
+        operations[12].startDelay = .seconds(10)
+        operations[12].queuePriority = .high
+        workers.runAll()
+        #expect(order.events == names(0..<12) + names(13..<40))
+        clock.advance(by: .seconds(10))
+        workers.runAll()
+        #expect(order.events.last == "12")
+    }
+
     @Test func `batched operations do not start while the queue is suspended`() throws {
         let (queue, _) = try dealtQueue(40, begun: 10)
         queue.isSuspended = true
