@@ -107,6 +107,15 @@ package final class UniqueWork: Sendable {
         return true
     }
 
+    /// Returns the earlier operations for which a turn among the dependencies of an operation stands, or only the
+    /// dependency if it is no turn.
+    func operations(behind dependency: Operation, of operation: Operation) -> [Operation] {
+        guard dependency.originalOrSelf is Turn, let operation = operation as? ManagedOperation else {
+            return [dependency]
+        }
+        return apply { $0.ahead(of: operation.life) }
+    }
+
     private func leave(_ operation: ManagedOperation, _ key: UniqueWorkKey) {
         switch apply({ $0.leave(operation, key) }) {
         case .nothing: break
@@ -217,6 +226,15 @@ package struct UniqueWorkTable<Work: AnyObject, Turn: AnyObject> {
     /// Returns the operations with a key that have not ended, the last one first.
     package func present(_ key: UniqueWorkKey) -> [Work] {
         lines[key]?.places.sorted { $0.key > $1.key }.map(\.value.work) ?? []
+    }
+
+    /// Returns the operations before an operation in its line, the first one first.
+    package func ahead(of work: Work) -> [Work] {
+        for line in lines.values {
+            guard let number = line.numbers[ObjectIdentifier(work)] else { continue }
+            return line.places.filter { $0.key < number }.sorted { $0.key < $1.key }.map(\.value.work)
+        }
+        return []
     }
 
     /// Returns whether an operation is present with a key.

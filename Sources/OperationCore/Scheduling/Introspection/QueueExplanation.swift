@@ -69,9 +69,8 @@ extension QueueEngine {
     private func reasons(of operation: Operation, _ state: QueueEntry.State, isReadyByItself: Bool) -> [String] {
         switch state {
         case .waiting:
-            var reasons = operation.unendedDependencies.map {
-                "it depends on \($0.displayName) (\(standing(ofAny: $0)))"
-            }
+            let others = operation.unendedDependencies.flatMap { uniqueWork.operations(behind: $0, of: operation) }
+            var reasons = others.map { "it depends on \($0.displayName) (\(standing(ofAny: $0)))" }
             if (operation as? ManagedOperation)?.core.withLock({ $0.isHeldByGroup }) == true {
                 reasons.append("its group is suspended")
             }

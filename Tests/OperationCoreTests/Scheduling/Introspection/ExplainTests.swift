@@ -27,6 +27,19 @@ struct ExplainTests {
         #expect(queue.explain(running) == "load is not in queue uploads (canceled).")
     }
 
+    @Test func `explain names the earlier operations with the same key`() async throws {
+        let queue = QueueManager("sync")
+        let operations = ["first", "second", "third"].map { HandDriven($0) }
+        for operation in operations { try queue.addUnique(operation, key: "sync", policy: .append) }
+        _ = await operations[0].calls.events(atLeast: 1)
+        #expect(
+            queue.explain(operations[2])
+                == "third waits in queue sync: it depends on first (running in queue sync); "
+                + "it depends on second (waiting in queue sync).")
+        queue.cancelAll()
+        await queue.drained()
+    }
+
     @Test func `explain names the operations that take all slots and counts the operations ahead`() async throws {
         let queue = QueueManager("narrow", width: 1)
         let first = HandDriven("first"), urgent = HandDriven("urgent"), second = HandDriven("second")
