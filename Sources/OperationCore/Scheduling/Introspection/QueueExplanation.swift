@@ -181,7 +181,7 @@ extension Operation {
             if isFinished { return isCancelled ? "canceled" : "ended" }
             return isExecuting ? executing : seenInOperationQueue ? inOperationQueue : notStarted
         }
-        let (machine, parent) = own.core.withLock { ($0.machine, $0.parent) }
+        let (machine, parent, isReady) = own.core.withLock { ($0.machine, $0.parent, $0.isReady) }
         if let parent, !machine.isStarted {
             return "a child of \(parent.displayName) that waits for the group to start it"
         }
@@ -193,7 +193,9 @@ extension Operation {
             }
         }
         if machine.isStarted { return executing }
-        if machine.isStartAwaited { return "started directly, and waiting for its dependencies" }
+        if machine.isStartAwaited {
+            return "started directly, and " + (isReady ? "held by a start condition" : "waiting for its dependencies")
+        }
         return own.isHeldByQueue(isByQueue: false) ? inOperationQueue : notStarted
     }
 

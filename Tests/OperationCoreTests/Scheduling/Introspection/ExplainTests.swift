@@ -104,6 +104,17 @@ struct ExplainTests {
         #expect(queue.explain(operation) == "late is not in queue slow (ended).")
     }
 
+    @Test func `explain reports a start delay of an operation that was started directly`() {
+        let operation = HandDriven("late")
+        operation.clock = ManualClock()
+        operation.startDelay = .seconds(5)
+        operation.start()
+        #expect(
+            QueueManager("other").explain(operation)
+                == "late is not in queue other (started directly, and held by a start condition).")
+        operation.cancel()
+    }
+
     @Test func `explain names the holder of a category and the key of a throttle`() async throws {
         let queue = QueueManager("admitting"), database = OperationCategory("database")
         let holder = HandDriven("holder"), waiting = HandDriven("waiting")
