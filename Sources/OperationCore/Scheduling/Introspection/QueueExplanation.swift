@@ -224,9 +224,13 @@ extension Operation {
 }
 
 extension WaitReason {
-    /// Returns the reason with the names of the children, or `nil` if a group waits only for its own resumption.
-    fileprivate func naming(_ group: ParentGroup?, isSuspended: Bool) -> WaitReason? {
-        guard kind == .children, let group else { return self }
+    /// Returns the reason with the name of the shared run or the names of the children, or `nil` if a group waits only
+    /// for its own resumption.
+    fileprivate func naming(for operation: ManagedOperation, isSuspended: Bool) -> WaitReason? {
+        if kind == .sharedRun, let run = operation.life.sharedRun {
+            return WaitReason(.sharedRun, "\(self): \(run.displayName)")
+        }
+        guard kind == .children, let group = operation.ownGroup else { return self }
         let children = group.presentChildren
         if !children.isEmpty {
             return WaitReason(.children, "\(self): \(names(of: children))")
@@ -287,7 +291,7 @@ extension ManagedOperation {
         let waits = core.withLock { $0.extras?.bodyWaits ?? [] }
             .map { "its body waits for \($0.operation.displayName)" }
         let state = state
-        let resting = waitReason?.naming(ownGroup, isSuspended: state == .suspended)
+        let resting = waitReason?.naming(for: self, isSuspended: state == .suspended)
         let rest = (resting.map { ["\($0)"] } ?? []) + waits
         return switch state {
         case .suspended: ["it began and was suspended"] + rest

@@ -233,6 +233,18 @@ struct ExplainTests {
         next.finish(withResult: 1)
     }
 
+    @Test func `explain names the run that an operation shares`() async throws {
+        let queue = QueueManager("shop")
+        let shared = SharedOperations<String, Int, Flaw>(on: QueueManager("runs"))
+        let run = HandDriven("load")
+        let asker = shared.operation(for: "key") { run }.named("asker")
+        try queue.add(asker)
+        _ = await run.calls.events(atLeast: 1)
+        #expect(queue.explain(asker) == "asker runs in queue shop: waiting for a shared run: load.")
+        run.finish(withResult: 1)
+        await queue.drained()
+    }
+
     @Test func `explain reports an executing operation that is suspended or winds down`() async throws {
         let queue = QueueManager("paused")
         let operation = HandDriven("paused", windsDown: true)
