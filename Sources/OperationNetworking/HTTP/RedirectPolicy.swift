@@ -16,7 +16,8 @@ import Foundation
 ///
 /// These rules apply to every policy:
 ///
-/// - If the URL of a redirect has no fragment, the session keeps the fragment of the original URL.
+/// - If the URL of a redirect has no fragment, ``RedirectProposal/url`` keeps the fragment of the previous redirect, if
+///   there is one. The session does not send fragments.
 /// - The session ignores a user name and a password in the URL of a redirect.
 /// - If a redirect changes the scheme, host or port, the session removes secret headers from the new request. For a
 ///   list of these headers, see ``secretHeaders``. The session does not add the headers again if a later redirect leads
