@@ -115,7 +115,8 @@ public struct LoopbackResource: Sendable {
         return LoopbackAnswer(.head(LoopbackHead(status, heads)), content.step(range))
     }
 
-    /// Returns the requested part, nil if the header is not supported, or an inner nil if the part does not exist.
+    /// Returns the requested part, nil if the header is not valid or not supported, or an inner nil if the part does not
+    /// exist.
     private func parts(_ field: String) -> Range<Int>?? {
         let ends = field.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
         guard field.hasPrefix("bytes="), ends.count == 2, !field.contains(",") else { return nil }
@@ -123,10 +124,11 @@ public struct LoopbackResource: Sendable {
             guard let suffix = Int(ends[1]) else { return nil }
             return .some(suffix > 0 && content.count > 0 ? max(content.count - suffix, 0)..<content.count : nil)
         }
-        guard let first = Int(ends[0]) else { return nil }
-        let last = Int(ends[1]) ?? content.count - 1
-        guard first < content.count, first <= last else { return .some(nil) }
-        return first..<min(last, content.count - 1) + 1
+        // A range whose end precedes its start is not valid (RFC 9110, section 14.1.1).
+        guard let first = Int(ends[0]), let last = ends[1].isEmpty ? Int.max : Int(ends[1]), first <= last else {
+            return nil
+        }
+        return .some(first < content.count ? first..<min(last, content.count - 1) + 1 : nil)
     }
 }
 

@@ -58,6 +58,7 @@ struct LoopbackAnswerTests {
             ("Range: bytes=99990-200000\r\n", 206, 99_990...99_999),
             ("Range: bytes=-5\r\n", 206, 99_995...99_999),
             ("Range: bytes=100000-\r\n", 416, nil),
+            ("Range: bytes=6-5\r\n", 200, 0...99_999), ("Range: bytes=5-x\r\n", 200, 0...99_999),
             ("Range: lines=1-2\r\n", 200, 0...99_999),
             ("Range: bytes=5-6\r\nIf-Range: \"one\"\r\n", 206, 5...6),
             ("Range: bytes=5-6\r\nIf-Range: \"two\"\r\n", 200, 0...99_999),
