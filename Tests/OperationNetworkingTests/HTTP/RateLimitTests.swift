@@ -117,6 +117,20 @@ struct RateLimitTests {
         #expect(sent.events == ["next 0"])
     }
 
+    @Test func `a download that fails before its request returns its token`() async throws {
+        let limit = limit(), base = try base(limit), folder = try TemporaryFolder()
+        let place = folder.url.appendingPathComponent("file")
+        try Data().write(to: place)
+        let download = NetworkDownloadOperation<URL>(
+            url: base.url.appendingPathComponent("file"), urlSession: session())
+        download.destination = .file(place)
+        download.rateLimit = limit
+        download.start()
+        _ = try await download.expectFailure(.destinationExists)
+        _ = try await started("next", base).value
+        #expect(sent.events == ["next 0"])
+    }
+
     @Test func `a request that is canceled while it waits for a slot of its session returns its token`() async throws {
         let limit = limit(), line = Locked<[@Sendable () -> Void]>([])
         let base = try base(limit) { [stub] base in
