@@ -62,7 +62,7 @@ package final class DownloadTask: OrderedTask {
     package func follow(_ order: PauseOrder) { start(if: steering.withLock { $0.follow(order) }) }
 
     private func start(if begins: Bool) {
-        if begins { download.takeTurn { [self] in ask() } } else { passPauseOrder() }
+        if begins { download.takeTurn { [self] in ask(isFirst: true) } } else { passPauseOrder() }
     }
 
     /// Cancels the task.
@@ -92,11 +92,14 @@ package final class DownloadTask: OrderedTask {
         }
     }
 
-    private func ask() {
+    /// - Parameter isFirst: Whether the task has not sent a request yet.
+    private func ask(isFirst: Bool) {
         download.prepare(request) { [self] result in
             switch result {
             case .success(let request): send(request)
-            case .failure(let error): end(.failed(error))
+            case .failure(var error):
+                error.isUnsent = isFirst
+                end(.failed(error))
             }
         }
     }
@@ -155,7 +158,7 @@ extension DownloadTask {
         guard case .again = conclusion else { return end(conclusion) }
         let (isWanted, last) = steering.withLock { $0.askAgain() }
         extendLifetime(last)
-        if isWanted { ask() } else { end(conclusion) }
+        if isWanted { ask(isFirst: false) } else { end(conclusion) }
     }
 
     private func end(_ conclusion: DownloadConclusion) {

@@ -121,6 +121,21 @@ struct DownloadOperationTests {
         #expect(operation.downloadedFile != nil && bench.names() == ["file"])
     }
 
+    @Test func `a POST is sent in another attempt if the first attempt could not create the file`() async throws {
+        bench.server.route("POST", "/file") { _ in .text("Hello") }
+        let isFirst = Locked(true)
+        let request = try NetworkRequest("POST", url: bench.server.url("/file"), body: .data(Data("a".utf8)))
+        let operation = NetworkDownloadOperation<URL>(request: request, urlSession: bench.bench.session)
+        operation.destination = .file(bench.url("file"))
+        operation.downloadOptions.files = FileSystem { call in
+            let isPart = call.kind == .open && call.name?.description.hasSuffix(".part") == true
+            return isPart && isFirst.withLock({ exchange(&$0, with: false) }) ? .fail(EMFILE) : .proceed
+        }
+        operation.retry = Retry(backoff: .constant(.zero), throttledBackoff: .constant(.zero), budget: nil)
+        #expect(try await operation.run() == bench.url("file"))
+        #expect(operation.attemptCount == 2 && bench.server.counts.heads == 1)
+    }
+
     @Test func `another attempt waits until the previous one has released the partial file`() async throws {
         let (resource, gate) = (resource, Gate())
         defer { gate.open() }
