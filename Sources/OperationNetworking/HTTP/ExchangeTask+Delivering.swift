@@ -188,13 +188,15 @@ extension HopReceiver {
 
     /// Returns whether the receiver still wants its request to be sent.
     ///
-    /// The requests that follow from its response are always sent.
+    /// The requests that follow from its response are always sent. From this call on, the exchange no longer returns
+    /// the token of the request.
     func taskMaySend(_ task: any NetworkTask) -> Bool {
         let (isFirst, token): (Bool, RateLimit.Token?) = exchange.state.withLock { state in
-            guard state.machine.isFirst(step) else { return (false, nil) }
-            guard case .sent(let token)? = state.turn else { return (true, nil) }
+            guard state.machine.isPresent(step) else { return (false, nil) }
+            let isFirst = state.machine.isFirst(step)
+            guard case .sent(let token)? = state.turn else { return (isFirst, nil) }
             state.turn = nil
-            return (true, token)
+            return (isFirst, token)
         }
         guard isFirst else { return true }
         var maySend = true

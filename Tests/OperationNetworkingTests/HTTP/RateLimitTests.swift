@@ -148,6 +148,24 @@ struct RateLimitTests {
         #expect(sent.events == ["second 0"])
     }
 
+    @Test func `a redirected request that fails after its slot keeps its token, whatever its phase`() async throws {
+        // A session that is closed while it sends a request reports this error.
+        let closed = NetworkError(code: .sessionClosed, phase: .waiting, message: "The session is closed.")
+        stub.route("GET", "/away") { _ in .status(302, ["Location": "/closed"]) }
+        stub.route("GET", "/closed") { _ in StubAnswer(.fail(closed)) }
+        let limit = limit(burst: 2)
+        let base = try base(limit) { [stub] base in
+            base.session = ExchangeSession(over: LineSession(stub) { $0() }, configuration: ExchangeConfiguration())
+        }
+        let operation = started("away", base)
+        await operation.ended()
+        #expect(operation.outcome?.error?.code == .sessionClosed && stub.requests.count == 2)
+        let origin = try #require(RequestOrigin(ofPlain: "http://api.example/"))
+        if case .granted = limit.take(for: origin, isAhead: false, { _ in }) {
+            Issue.record("A token that a request used was returned.")
+        }
+    }
+
     @Test func `a suspended operation lets others go first and is next when it resumes`() async throws {
         let limit = limit(), base = try base(limit)
         _ = try await started("first", base).value
