@@ -221,6 +221,8 @@ package struct RedirectMachine: Sendable {
     /// reason not to send it.
     package mutating func follow(_ hop: Hop, cookies: String?, credential: Credential? = nil) -> RedirectFailure? {
         count += 1
+        // The transport may have read the body after the response arrived.
+        guard hop.body.canBeSentNow else { return .bodyCannotBeSentAgain }
         return visits.contains(visit(hop, cookies, credential)) ? .loop : nil
     }
 
@@ -251,7 +253,7 @@ package struct RedirectMachine: Sendable {
             next.body = .none
             for name in Self.bodyHeaders { next.headers.remove(name) }
         }
-        guard next.body.canBeSentAgain else { throw .bodyCannotBeSentAgain }
+        guard next.body.canBeSentNow else { throw .bodyCannotBeSentAgain }
         if next.address.origin != address.origin {
             next.headers = next.headers.withoutSecrets(named: policy.secretHeaders)
         }

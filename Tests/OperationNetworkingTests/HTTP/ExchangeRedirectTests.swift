@@ -72,6 +72,26 @@
             #expect(try await session().run(server.url("/done"), "POST", body: once()).text == "GET /echo ")
         }
 
+        @Test(arguments: [false, true])
+        func `a redirect sends a one-time body unless the body was read before the next request`(
+            isRead: Bool
+        ) async throws {
+            let scripted = ScriptedSession { request in
+                request.url.path == "/a" ? [.head(307, ["Location": "/b"])] : [.head(200, [:])]
+            }
+            let body = RequestBody.stream(length: 1, canBeSentAgain: false) { PieceProducer([1], size: 1) }
+            let request = try NetworkRequest("PUT", url: try #require(URL(string: "https://h.com/a")), body: body)
+            let recorder = TransferRecorder()
+            ExchangeSession(over: scripted).makeTask(with: request, receiver: recorder).resume()
+            // The redirect arrives, and the transport may read the body before the task ends.
+            #expect(scripted.step())
+            if isRead, case .stream(let makeProducer) = body.source { _ = try makeProducer() }
+            while scripted.step() {}
+            let seen = await recorder.ended()
+            #expect(seen.code == (isRead ? NetworkError.Code.bodyNotRepeatable : nil))
+            #expect(scripted.requests.map(\.url.path) == (isRead ? ["/a"] : ["/a", "/b"]))
+        }
+
         @Test func `secret headers are not sent to another port or restored on the way back`() async throws {
             let other = try LoopbackServer()
             let home = server.url("/echo/home").absoluteString
