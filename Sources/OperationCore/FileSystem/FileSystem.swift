@@ -234,8 +234,13 @@ extension FileSystem {
         let result = call(.rename, entry.name) { _ in
             entry.with { folder, name in new.with { PosixCalls.rename(folder, name, to: $0, $1) } }
         }
-        // The POSIX standard allows both numbers, and XFS uses the other one.
-        return result.map { _ in }.mapError { $0.number == EEXIST ? SystemError(ENOTEMPTY) : $0 }
+        // For such a directory, the POSIX standard also allows EEXIST, and XFS uses it. A network volume may report
+        // EEXIST for a file that it does not replace.
+        return result.map { _ in }.mapError { error in
+            guard error.number == EEXIST, case .success(let existing) = status(of: new), existing.kind == .directory
+            else { return error }
+            return SystemError(ENOTEMPTY)
+        }
     }
 
     package func remove(_ entry: FolderEntry, isDirectory: Bool) -> Result<Void, SystemError> {

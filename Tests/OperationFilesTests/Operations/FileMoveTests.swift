@@ -101,6 +101,15 @@ struct FileMoveTests {
         #expect(folder.names() == ["filled", "tree"])
     }
 
+    @Test func `a file that the file system refuses to replace is not reported as a directory`() throws {
+        try folder.write("new", to: "file")
+        try folder.write("old", to: "moved")
+        let move = FileMoveOperation(from: folder["file"], to: folder["moved"], options: .replacing)
+            .intercepted { $0.kind == .rename ? .fail(EEXIST) : .proceed }
+        #expect(move.failure()?.code == .alreadyExists)
+        #expect(folder.text("file") == "new" && folder.text("moved") == "old")
+    }
+
     @Test(arguments: transfers, ["tree/moved", "tree/sub/moved"])
     func `a directory cannot be moved or copied into itself`(way: String, to: String) throws {
         try folder.makeFolder("tree/sub")
