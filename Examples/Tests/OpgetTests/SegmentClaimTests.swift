@@ -148,4 +148,15 @@ struct SegmentClaimTests {
         #expect(SegmentNames(for: place).exist)
         withExtendedLifetime(file) {}
     }
+
+    @Test func `with --fresh, earlier bytes that cannot be removed are a failure of the file`() async throws {
+        bench.serve("/file", count: 1_000)
+        // A directory cannot be removed like a file, even by the administrator.
+        let metadata = SegmentNames(for: bench.folder.appending(path: "file")).metadata
+        try FileManager.default.createDirectory(at: metadata, withIntermediateDirectories: false)
+        let end = try await bench.run(["--fresh", "--json", bench.url("/file")])
+        #expect(end.status == 6)
+        #expect(try LogLine.all(end.output).contains { $0.code == "fileUnwritable" })
+        #expect(bench.names == [metadata.lastPathComponent] && bench.server.requests.isEmpty)
+    }
 }

@@ -101,7 +101,7 @@ final class FilePlaces: Sendable {
     }
 
     /// Returns whether a path leads to a regular file.
-    private func isFile(_ place: URL) -> Bool {
+    func isFile(_ place: URL) -> Bool {
         var status = stat()
         return stat(place.path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
     }

@@ -160,7 +160,8 @@ final class Runner: Sendable {
     private func streamed(_ item: DownloadItem, to place: URL? = nil, waitsForHost: Bool) async -> StreamEnd {
         let end = Mutex<StreamEnd?>(nil)
         guard let operation = download(item, to: place, whenDone: { new in end.withLock { $0 = $0 ?? new } }) else {
-            return .ended(.failed(FileFailure(.usage, "invalidURL", "The request cannot be created.")))
+            return end.withLock { $0 }
+                ?? .ended(.failed(FileFailure(.usage, "invalidURL", "The request cannot be created.")))
         }
         // The operation that waits for this download might already hold the category of the host.
         if !waitsForHost { operation.categories = [] }
@@ -195,6 +196,8 @@ final class Runner: Sendable {
 
     /// Returns a download in one stream, for which OperationKit needs no help.
     ///
+    /// If the bytes of earlier runs cannot be removed for `--fresh`, the method reports a failure and returns nil.
+    ///
     /// - Parameters:
     ///   - replaced: The destination whose file the download replaces. If this is nil, the user or the server
     ///     determines the name of the file.
@@ -208,24 +211,31 @@ final class Runner: Sendable {
         let destination: DownloadDestination = known.map { .file($0) } ?? .folder(places.directory)
         // Reading the list has already created the same request successfully.
         guard let request = try? Client.request("GET", item.url, settings) else { return nil }
+        var options = DownloadOptions()
+        options.existingItem = settings.existing == .replace && known != nil ? .replace : .refuse
+        options.checksum = item.checksum
+        options.isDurable = settings.isDurable
+        // The download itself reports an item at the destination that is not a file.
+        if settings.beginsAnew, known.map({ !places.isThere($0) || places.isFile($0) }) ?? true {
+            do {
+                try destination.removePart(of: item.url, options: options)
+                try SegmentNames(for: places.expected(for: item)).remove()
+            } catch {
+                let failure = error as? FileFailure ?? FileFailure(NetworkError(error))
+                whenDone(.ended(.failed(failure)))
+                return nil
+            }
+        }
         let reportSuccess = Mutex<(@Sendable () -> Void)?>(nil)
         let operation = NetworkDownloadOperation<URL>(request: request, urlSession: client.session) { response in
             reportSuccess.withLock { $0 }?()
             return response.body
         }
         operation.destination = destination
-        var options = DownloadOptions()
-        options.existingItem = settings.existing == .replace && known != nil ? .replace : .refuse
-        options.checksum = item.checksum
-        options.isDurable = settings.isDurable
         operation.downloadOptions = options
         operation.callbackQueue = client.callbacks
         client.prepare(
             operation, for: item, limitsHost: settings.jobs > settings.perHost || places.hasSegments)
-        if settings.beginsAnew {
-            _ = try? destination.removePart(of: item.url, options: options)
-            try? SegmentNames(for: places.expected(for: item)).remove()
-        }
         let starts = DownloadStarts(item, reporter)
         if reporter.showsProgress {
             operation.addNetworkObserver(DownloadObserver { [reporter] in reporter.began(item) })

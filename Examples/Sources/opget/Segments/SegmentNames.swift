@@ -29,9 +29,11 @@ struct SegmentNames: Sendable {
         // The call creates a missing partial file. While this program has locked the file, no other program can create
         // metadata with this name.
         let claim = try SegmentClaim.open(part, isOpen: isOpen)
-        withExtendedLifetime(claim) {
-            unlink(metadata.path)
-            unlink(part.path)
+        let errors = withExtendedLifetime(claim) {
+            [metadata, part].map { unlink($0.path) == 0 ? 0 : errno }
+        }
+        if let error = errors.first(where: { $0 != 0 && $0 != ENOENT }) {
+            throw SegmentedFile.failure("has earlier bytes that cannot be removed", error)
         }
     }
 
