@@ -108,11 +108,14 @@ extension TypedOperation {
     /// - The conversion runs at most once, on the thread that ends the original. After the conversion, the handlers of
     ///   the mapped operation are enqueued, and then its `isFinished` becomes `true`. If the original has already
     ///   ended, the mapped operation has its outcome immediately and does not need to be started.
-    /// - If you cancel a mapped operation, the original is also canceled. OperationKit does not call the closure of the
-    ///   mapped operation that you cancel. The other operations that are mapped from the original convert the
-    ///   cancellation. For example, `mapOutcome` can convert a timeout of the original to an error.
+    /// - If you cancel a mapped operation before the original has an outcome, the original is also canceled.
+    ///   OperationKit does not call the closure of the mapped operation that you cancel. The other operations that are
+    ///   mapped from the original convert the cancellation. For example, `mapOutcome` can convert a timeout of the
+    ///   original to an error.
+    /// - If you cancel a mapped operation after the original has an outcome, no outcome changes. However, success and
+    ///   failure handlers of the mapped operation and of the original that have not begun are not called.
     /// - If you call `finish` on a mapped operation, the result or error that you pass replaces the outcome of the
-    ///   conversion. The original is not affected, and a later `cancel()` on the mapped operation has no effect.
+    ///   conversion. The original is not affected, and a later `cancel()` on the mapped operation does not cancel it.
     /// - On Linux, do not convert a mapped operation to the type `Operation` before you pass it to the
     ///   `addDependency(_:)` method of a plain `Foundation.Operation`. Otherwise, the plain operation begins only if
     ///   you started exactly this mapped operation, or added it to a queue or a group.
@@ -129,8 +132,8 @@ extension TypedOperation {
     /// ``SyncOperation`` calls `finish`, the mapped operation gets its outcome after `main()` has returned.
     ///
     /// If you cancel the mapped operation between these two moments, the closure is still called, and the mapped
-    /// operation keeps the converted outcome. However, its success and failure handlers are not called, and a task that
-    /// you cancel while it waits for the mapped operation gets a cancellation.
+    /// operation gets the converted outcome. However, a task that you cancel while it waits for the mapped operation
+    /// gets a cancellation.
     ///
     /// - Parameter convert: A closure that converts the outcome. The closure is called at most once. If the mapped
     ///   operation is canceled before this operation has an outcome, the closure is not called. The closure is called
