@@ -23,8 +23,12 @@ import OperationNetworking
 /// ```
 ///
 /// The recording contains one exchange for each task of the underlying session, except for tasks whose request was
-/// withdrawn before the session sent it. If the underlying session follows redirects, a request and its redirects are
-/// one exchange. To record each request separately, create an `ExchangeSession` over the recording session:
+/// withdrawn before the session sent it. An operation withdraws its request if its credential has changed, or if a
+/// group is canceling the operation when the request could be sent. So the recording might not contain each request of
+/// a canceled group.
+///
+/// If the underlying session follows redirects, a request and its redirects are one exchange. To record each request
+/// separately, create an `ExchangeSession` over the recording session:
 /// `ExchangeSession(over: RecordingSession(over: DefaultNetworkSession.platformTransport))`.
 ///
 /// The session redacts secrets in headers, cookies, queries, fragments, JSON and forms, which it recognizes by their
