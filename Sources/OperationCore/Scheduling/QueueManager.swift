@@ -124,8 +124,9 @@ extension QueueManager {
     /// The operation begins after all earlier operations and closures in the queue have ended. All later operations and
     /// closures begin after this operation has ended.
     ///
-    /// The children of a group run together with the group, even if the group adds them after you add the barrier. If
-    /// the barrier itself is a group, its children run while the queue runs nothing else.
+    /// The children of a group in this queue run together with the group, even if the group adds them after you add the
+    /// barrier. If the barrier itself is a group, its children run while the queue runs nothing else. If a group is not
+    /// in this queue but runs its children in it, the queue treats each child like an operation that you add yourself.
     ///
     /// An earlier operation must not depend on this operation or a later operation. Otherwise, this operation and all
     /// later operations would never run.
