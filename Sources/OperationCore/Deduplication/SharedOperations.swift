@@ -196,7 +196,7 @@ extension SharedOperations {
             ThreadNotes.atBoundedDepth { self.runDidEnd(run, outcome, key, number) }
         }
         start(run, for: participant)
-        // Other operations may have joined before the run was in its queue.
+        // Any of the operations that share the run may be in the queue of the run, before a barrier.
         advance(run, for: apply { $0.participants(key, number) })
     }
 

@@ -359,8 +359,8 @@ extension QueueEngine {
     /// Adds an operation, in a reserved slot if `hasReservation` is `true`.
     ///
     /// The reservation is used up even if the operation is not added. If a running operation waits for this one, this
-    /// one does not wait for barriers that wait for the other, and is added even if the queue is full or was shut down,
-    /// like the children of a group.
+    /// one is added even if the queue is full or was shut down, like the children of a group. The caller then calls
+    /// `advance`.
     func add(
         _ operation: ManagedOperation, isBarrier: Bool = false, details: EntryDetails? = nil,
         hasReservation: Bool = false, awaitedBy waiting: ManagedOperation? = nil
@@ -373,13 +373,12 @@ extension QueueEngine {
         let running = waiting.flatMap(runner)
         let addition = apply { state, after -> Result<QueueLevel, OperationSetupError> in
             if hasReservation { state.reserved -= 1 }
-            // The other operation may have ended in the meantime, and a barrier may have begun.
-            let joinsFront = running?.slot(in: self) != nil
-            if !joinsFront, let refusal = self.refusal(of: 1, hasReservation: hasReservation, state) {
+            // The other operation may have ended in the meantime.
+            let isAccepted = running?.slot(in: self) != nil
+            if !isAccepted, let refusal = self.refusal(of: 1, hasReservation: hasReservation, state) {
                 return .failure(refusal)
             }
-            let slot = state.machine.enter(
-                .operation(operation), isBarrier: isBarrier, joinsFront: joinsFront, details: details)
+            let slot = state.machine.enter(.operation(operation), isBarrier: isBarrier, details: details)
             return .success(enter(operation, at: slot, &state, &after))
         }
         switch addition {
