@@ -55,7 +55,7 @@ public final class SharedOperations<Key: Hashable & Sendable, ResultType: Sendab
     ///
     /// The operations that share the work may also be in this queue, because they do not count toward its width while
     /// they wait. If the operation that begins the work is in this queue, the queue accepts the work even if the queue
-    /// is full or was shut down.
+    /// is full, and until the grace period of a shutdown is over.
     ///
     /// - Parameters:
     ///   - queue: The queue in which the work executes.

@@ -29,6 +29,8 @@ package final class QueueEngine: HostQueue, @unchecked Sendable {
         /// The closures to call when no accepted operations are still to be added.
         var acceptanceWaiters: [@Sendable () -> Void] = []
         var isClosed = false
+        /// Whether the grace period of the shutdown is over, so that the remaining operations are canceled.
+        var isGraceOver = false
         /// The reasons for which the queue is suspended.
         var suspension = QueueSuspension()
         /// Whether the pool had no thread for the queue, and will offer one later.
@@ -373,8 +375,9 @@ extension QueueEngine {
         let running = waiting.flatMap(runner)
         let addition = apply { state, after -> Result<QueueLevel, OperationSetupError> in
             if hasReservation { state.reserved -= 1 }
-            // The other operation may have ended in the meantime.
-            let isAccepted = running?.slot(in: self) != nil
+            // The other operation may have ended in the meantime. After the grace period, the shutdown may already have
+            // collected the operations to cancel.
+            let isAccepted = !state.isGraceOver && running?.slot(in: self) != nil
             if !isAccepted, let refusal = self.refusal(of: 1, hasReservation: hasReservation, state) {
                 return .failure(refusal)
             }

@@ -147,7 +147,10 @@ extension QueueManager {
         timer?.cancel()
         // Another thread may be about to add operations that the queue accepted before it was shut down.
         await withCheckedContinuation { continuation in
-            engine.apply { state, _ in state.acceptanceWaiters.append { continuation.resume() } }
+            engine.apply { state, _ in
+                state.isGraceOver = true
+                state.acceptanceWaiters.append { continuation.resume() }
+            }
         }
         let abandoned = engine.operations
         // The handlers of operations that ended in time are still called.

@@ -194,6 +194,25 @@ struct SharedOperationTests {
         #expect(await closing.value.isEmpty)
     }
 
+    @Test func `a queue that was shut down refuses a run that its canceled first asker is creating`() async throws {
+        let queue = QueueManager("shut down"), flights = SharedOperations<Int, Int, any Error>(on: queue)
+        let made = Gate(), mayReturn = Gate()
+        let first = flights.operation(for: 1) {
+            made.open()
+            mayReturn.wait()
+            return ClosureOperation { 2 }
+        }
+        let outside = flights.operation(for: 1) { ClosureOperation { 3 } }
+        try queue.add(first)
+        await made.passage()
+        outside.start()
+        #expect(await queue.shutDown(grace: .zero).count == 1 && first.isCancelled)
+        mayReturn.open()
+        await outside.ended()
+        #expect(outside.cancellationCause?.code == .runRefused)
+        await queue.drained()
+    }
+
     @Test func `a run that waits for another operation gives up the slot of its asker`() async throws {
         let queue = QueueManager("login", width: 1)
         let login = ClosureOperation { 1 }
