@@ -189,6 +189,9 @@ extension SharedOperations {
             run.cancelIfUndecided(because: .allAskersLeft(nil))
             return run.startIfNeeded()
         }
+        run.core.withLock { core in
+            core.need().sharers = { [weak self] in self?.apply { $0.participants(key, number) } ?? [] }
+        }
         raise(run, key, number)
         for predecessor in predecessors { run.addDependency(predecessor) }
         run.addObserver(isWaiter: false) { [self] run in
@@ -201,9 +204,15 @@ extension SharedOperations {
     }
 
     /// Lets the run overtake barriers in its queue that wait for one of the operations that share the run.
-    private func advance(_ run: @autoclosure () -> Run?, for participants: @autoclosure () -> [ManagedOperation]) {
-        guard case .queue(let queue) = place, let present = run() else { return }
-        queue.engine.advance(present, awaitedBy: participants())
+    ///
+    /// The same applies to a run that this run itself shares, which may be in another queue.
+    private func advance(_ run: Run?, for participants: [ManagedOperation]) {
+        var seen: Set<ObjectIdentifier> = []
+        var next = run?.life
+        while let run = next, seen.insert(ObjectIdentifier(run)).inserted {
+            run.core.withLock { $0.hostEngine }?.advance(run, awaitedBy: participants)
+            next = run.sharedRun?.life
+        }
     }
 
     private func start(_ run: Run, for participant: SharedOperation<ResultType, ErrorType>) {

@@ -250,6 +250,8 @@ final class RareOperationState {
     var lastWait: UInt32 = 0
     /// The operation whose queue slot this operation uses, if it is in no queue itself.
     weak var slotHolder: ManagedOperation?
+    /// Returns the operations that share this one, if it is the run of shared operations.
+    var sharers: (@Sendable () -> [ManagedOperation])?
     /// The membership of the operation in an owner.
     var membership: OwnerLink?
     /// A reference that keeps the operation alive until it has ended.

@@ -79,6 +79,13 @@ extension ManagedOperation {
     }
 
     final var slotHolder: ManagedOperation? { core.withLock { $0.extras?.slotHolder } }
+
+    /// The operations that wait for the end of this one, such as its group, the holder of its slot, or those that share
+    /// it.
+    final var operationsAround: [ManagedOperation] {
+        let (holder, sharers) = core.withLock { ($0.extras?.slotHolder, $0.extras?.sharers) }
+        return [holder ?? groupOfChild].compactMap { $0 } + (sharers?() ?? [])
+    }
 }
 
 extension ManagedOperation.Core {

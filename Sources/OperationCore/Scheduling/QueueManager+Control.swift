@@ -177,12 +177,14 @@ extension QueueEngine {
     func isRunning(_ operation: ManagedOperation) -> Bool { runner(of: operation) != nil }
 
     /// Returns the operation that the queue runs, which is an operation that has begun or one around it, such as its
-    /// group or the holder of its slot.
+    /// group, the holder of its slot, or an operation that shares it.
     func runner(of operation: ManagedOperation) -> ManagedOperation? {
-        var next: ManagedOperation? = operation
-        while let operation = next {
+        if operation.slot(in: self) != nil { return operation }
+        var seen: Set = [ObjectIdentifier(operation)]
+        var next = operation.operationsAround
+        while let operation = next.popLast() {
             if operation.slot(in: self) != nil { return operation }
-            next = operation.slotHolder ?? operation.groupOfChild
+            if seen.insert(ObjectIdentifier(operation)).inserted { next += operation.operationsAround }
         }
         return nil
     }

@@ -148,6 +148,35 @@ struct GroupSlotTests {
         #expect(inside.outcome?.result == 2 && outside.outcome?.result == 2 && barrier.outcome?.result == true)
     }
 
+    @Test(arguments: [false, true])
+    func `a barrier waits for a shared operation whose run shares a run behind the barrier`(
+        beginsLate: Bool
+    ) async throws {
+        let queue = QueueManager("barriers", width: 1), blocker = HandDriven("blocker"), late = HandDriven("late")
+        let inner = SharedOperations<Int, Int, any Error>(on: queue), outer = SharedOperations<Int, Int, any Error>()
+        let make = { @Sendable () -> TypedOperation<Int, any Error> in
+            let run = inner.operation(for: 1) { ClosureOperation { 2 } }
+            if beginsLate { run.addDependency(late) }
+            return run
+        }
+        let inside = outer.operation(for: 1, make: make), outside = outer.operation(for: 1, make: make)
+        let barrier = ClosureOperation { inside.isFinished }
+        try queue.add([blocker, inside])
+        if beginsLate {
+            blocker.finish(withResult: 1)
+            #expect(await eventually { queue.counts.resting == 1 })
+            try queue.addBarrier(barrier)
+            late.startAndFinish(withResult: 1)
+        } else {
+            try queue.addBarrier(barrier)
+            outside.start()
+            #expect(queue.counts.unended == 4)
+            blocker.finish(withResult: 1)
+        }
+        await queue.drained()
+        #expect(inside.outcome?.result == 2 && barrier.outcome?.result == true)
+    }
+
     @Test func `a group that is canceled after its body returned occupies no slot`() async throws {
         let queue = QueueManager("narrow", width: 1), child = HandDriven("child", windsDown: true)
         let group = GroupOperation<Int, any Error> { scope in
