@@ -358,14 +358,15 @@ extension QueueEngine {
 
 // Adding entries to a queue.
 extension QueueEngine {
-    /// Adds an operation, in a reserved slot if `hasReservation` is `true`.
+    /// Adds an operation, in a reserved slot if `hasReservation` is `true`, and in the epoch that was reserved for it,
+    /// if there is one.
     ///
     /// The reservation is used up even if the operation is not added. If a running operation waits for this one, this
     /// one is added even if the queue is full or was shut down, like the children of a group. The caller then calls
     /// `advance`.
     func add(
         _ operation: ManagedOperation, isBarrier: Bool = false, details: EntryDetails? = nil,
-        hasReservation: Bool = false, awaitedBy waiting: ManagedOperation? = nil
+        hasReservation: Bool = false, in epoch: UInt32? = nil, awaitedBy waiting: ManagedOperation? = nil
     ) throws(OperationSetupError) {
         let operation = operation.held
         if let refusal = operation.claim(for: self) {
@@ -381,7 +382,8 @@ extension QueueEngine {
             if !isAccepted, let refusal = self.refusal(of: 1, hasReservation: hasReservation, state) {
                 return .failure(refusal)
             }
-            let slot = state.machine.enter(.operation(operation), isBarrier: isBarrier, details: details)
+            let slot = state.machine.enter(
+                .operation(operation), isBarrier: isBarrier, details: details, in: epoch)
             return .success(enter(operation, at: slot, &state, &after))
         }
         switch addition {

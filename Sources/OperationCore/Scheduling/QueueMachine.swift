@@ -153,9 +153,11 @@ extension QueueMachine {
         return slot
     }
 
-    /// Makes room in one epoch for entries that are then added in portions, so that no barrier comes between them.
+    /// Makes room in one epoch for entries that are then added later or in portions, so that no barrier comes before or
+    /// between them.
     ///
-    /// - Returns: The epoch, which does not end before these entries.
+    /// - Returns: The epoch, which does not end before these entries. For an entry that is not added, the caller must
+    ///   call `leaveEpoch`.
     mutating func reserve(_ count: Int, joinsFront: Bool) -> UInt32 {
         joinEpoch(isBarrier: false, joinsFront: joinsFront, count)
     }

@@ -46,30 +46,42 @@ package final class UniqueWork: Sendable {
     package var storedCount: Int { table.withLock { $0.storedCount } }
 
     /// Adds an operation with the closure `add`, and returns whether it is to run.
+    ///
+    /// The closure receives the epoch of the queue that is reserved for the operation, or `nil` if none is.
     func add(
-        _ added: ManagedOperation, _ key: UniqueWorkKey, _ policy: UniqueWorkPolicy, queue: String,
-        by add: () throws(OperationSetupError) -> Void
+        _ added: ManagedOperation, _ key: UniqueWorkKey, _ policy: UniqueWorkPolicy, to queue: QueueEngine,
+        by add: (_ epoch: UInt32?) throws(OperationSetupError) -> Void
     ) throws(OperationSetupError) -> Bool {
         // A mapped operation may be freed before its original has ended.
         let operation = added.life
         // An operation that the queue will refuse replaces no other one.
         guard operation.isUnused else {
-            try add()
+            try add(nil)
             return false
         }
         let decided = policy == .keep ? apply { $0.present(key) }.filter(\.hasOutcome) : []
         let turn = Turn()
         turn.name = "earlier work with the same key"
-        let arrival = withExtendedLifetime(decided) {
-            apply { $0.arrive(operation, key, policy, turn: turn, decided: Set(decided.map(ObjectIdentifier.init))) }
+        let ignored = Set(decided.map(ObjectIdentifier.init))
+        // One step decides the order in the line and in the queue. Otherwise, a barrier could come between two
+        // operations, of which the first one in the queue waits for the other one.
+        let (arrival, epoch) = queue.apply { state, _ -> (Table.Arrival, UInt32?) in
+            let arrival = table.withLock { $0.arrive(operation, key, policy, turn: turn, decided: ignored) }
+            if case .refused = arrival { return (arrival, nil) }
+            return (arrival, state.machine.reserve(1, joinsFront: false))
+        }
+        extendLifetime(decided)
+        func withdraw() {
+            leave(operation, key)
+            if let epoch { queue.apply { state, _ in state.machine.leaveEpoch(epoch) } }
         }
         var replaced: [ManagedOperation] = []
         switch arrival {
         case .refused(let other):
             // The operation ends in the queue if there is room, so that it counts there. Otherwise it ends outside.
-            added.cancelIfUndecided(because: .alreadyPresent(other.displayName, queue: queue))
+            added.cancelIfUndecided(because: .alreadyPresent(other.displayName, queue: queue.name))
             do throws(OperationSetupError) {
-                try add()
+                try add(nil)
             } catch {
                 if error.code != .full { throw error }
                 added.start()
@@ -86,23 +98,23 @@ package final class UniqueWork: Sendable {
             } catch {
                 // An operation that was started just now is refused by the queue.
                 if error.code == .cycle {
-                    leave(operation, key)
-                    throw .cycle(operation.displayName, queue: queue, behind: ahead.work.displayName, error)
+                    withdraw()
+                    throw .cycle(operation.displayName, queue: queue.name, behind: ahead.work.displayName, error)
                 }
             }
         case .runs: break
         }
         do {
-            try add()
+            try add(epoch)
         } catch {
             operation.removeEdges(to: turn)
-            leave(operation, key)
+            withdraw()
             throw error
         }
         operation.whenEnded { [weak self, weak operation] in
             if let operation { self?.leave(operation, key) }
         }
-        let cause = CancellationCause.replaced(operation.displayName, queue: queue)
+        let cause = CancellationCause.replaced(operation.displayName, queue: queue.name)
         for other in replaced { other.cancelIfUndecided(because: cause) }
         return true
     }
@@ -350,9 +362,9 @@ extension QueueManager {
             try add(operation)
             return true
         }
-        return try engine.uniqueWork.add(operation, UniqueWorkKey(key), policy, queue: engine.name) {
-            () throws(OperationSetupError) in
-            try add(operation)
+        return try engine.uniqueWork.add(operation, UniqueWorkKey(key), policy, to: engine) {
+            epoch throws(OperationSetupError) in
+            try engine.add(operation, in: epoch)
         }
     }
 }

@@ -2,9 +2,10 @@
 // See LICENSE in the repository's root.
 
 import Foundation
-import OperationCore
 import OperationTestKit
 import Testing
+
+@testable import OperationCore
 
 @Suite(.timeLimit(.minutes(Rounds.minutes)))
 struct UniqueWorkTests {
@@ -78,6 +79,35 @@ struct UniqueWorkTests {
         await blocker.finishOnceBegun(withResult: 0)
         for operation in operations { await operation.ended() }
         #expect(log.events == [0, 1, 2, 3, 5])
+    }
+
+    @Test func `no barrier comes between two operations with the same key that are added concurrently`() async throws {
+        let first = HandDriven("first"), second = HandDriven("second"), barrier = HandDriven("barrier")
+        let engine = queue.engine
+        // Another thread adds the other two just before the first one enters the queue.
+        let isToRun = try engine.uniqueWork.add(first, UniqueWorkKey("a"), .append, to: engine) {
+            epoch throws(OperationSetupError) in
+            try queue.addUnique(second, key: "a", policy: .append)
+            try queue.addBarrier(barrier)
+            try engine.add(first, in: epoch)
+        }
+        #expect(isToRun)
+        await first.finishOnceBegun(withResult: 1)
+        await second.finishOnceBegun(withResult: 2)
+        await barrier.finishOnceBegun(withResult: 3)
+        await queue.drained()
+    }
+
+    @Test func `an operation with a key that a full queue refuses blocks no barrier`() async throws {
+        let present = HandDriven("present"), refused = HandDriven("refused"), barrier = HandDriven("barrier")
+        queue.capacity = 1
+        try queue.add(present)
+        #expect(refusal(refused, .append) == "full")
+        queue.capacity = nil
+        try queue.addBarrier(barrier)
+        await present.finishOnceBegun(withResult: 1)
+        await barrier.finishOnceBegun(withResult: 2)
+        await queue.drained()
     }
 
     @Test func `unique work with another key or in another queue is independent`() async throws {
