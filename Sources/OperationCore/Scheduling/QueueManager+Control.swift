@@ -179,14 +179,19 @@ extension QueueEngine {
     /// Returns the operation that the queue runs, which is an operation that has begun or one around it, such as its
     /// group, the holder of its slot, or an operation that shares it.
     func runner(of operation: ManagedOperation) -> ManagedOperation? {
-        if operation.slot(in: self) != nil { return operation }
-        var seen: Set = [ObjectIdentifier(operation)]
-        var next = operation.operationsAround
-        while let operation = next.popLast() {
-            if operation.slot(in: self) != nil { return operation }
-            if seen.insert(ObjectIdentifier(operation)).inserted { next += operation.operationsAround }
+        operation.slot(in: self) != nil ? operation : runners(around: operation.operationsAround, atMost: 1).first
+    }
+
+    /// Returns the operations that the queue runs among operations that have begun and those around them.
+    func runners(around operations: [ManagedOperation], atMost most: Int = .max) -> [ManagedOperation] {
+        var (found, next) = ([ManagedOperation](), operations)
+        var seen: Set<ObjectIdentifier> = []
+        while found.count < most, let operation = next.popLast() {
+            guard seen.insert(ObjectIdentifier(operation)).inserted else { continue }
+            if operation.slot(in: self) != nil { found.append(operation) }
+            next += operation.operationsAround
         }
-        return nil
+        return found
     }
 
     /// The operations that have not ended, in no particular order.

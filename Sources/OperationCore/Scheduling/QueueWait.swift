@@ -7,21 +7,26 @@ import Foundation
 package final class QueueWait: Sendable {
     /// The number of slots to wait for, if the wait is for room.
     let places: Int
+    /// The operations of the queue that cannot end before the wait, if one of their bodies waits for room.
+    let bodies: Set<ObjectIdentifier>
 
     /// The closure to call at the end of the wait, or `nil` after the end.
     private let state: Locked<(notify: (@Sendable () -> Void)?, isByEvent: Bool)>
 
     /// Creates a wait that calls `notify` once when the wait ends.
-    package init(places: Int = 1, _ notify: @escaping @Sendable () -> Void) {
+    package init(places: Int = 1, bodies: Set<ObjectIdentifier> = [], _ notify: @escaping @Sendable () -> Void) {
         self.places = places
+        self.bodies = bodies
         state = Locked((notify, false))
     }
 
     /// Waits, and returns whether the event occurred and not the cancellation.
     @discardableResult
-    static func run(places: Int = 1, _ begin: (QueueWait) -> Void) async -> Bool {
+    static func run(
+        places: Int = 1, bodies: Set<ObjectIdentifier> = [], _ begin: (QueueWait) -> Void
+    ) async -> Bool {
         let taskWait = TaskWait()
-        let wait = QueueWait(places: places) { taskWait.end() }
+        let wait = QueueWait(places: places, bodies: bodies) { taskWait.end() }
         begin(wait)
         await taskWait.passage { wait.end(isByEvent: false) }
         return wait.state.withLock { $0.isByEvent }
@@ -85,6 +90,15 @@ struct WaitList {
         var all: [QueueWait] = []
         while let wait = popFirst() { all.append(wait) }
         return all
+    }
+
+    /// Returns whether the first wait cannot end, because too many operations cannot end before these waits.
+    mutating func isEndless(in capacity: Int) -> Bool {
+        let all = takeAll()
+        for wait in all { append(wait) }
+        guard let first = all.first, first.places <= capacity else { return false }
+        let bodies = all.reduce(into: Set<ObjectIdentifier>()) { $0.formUnion($1.bodies) }
+        return first.places > capacity - bodies.count
     }
 }
 
@@ -159,9 +173,14 @@ extension QueueEngine {
                 // Waiting does not help if the operations exceed the capacity.
                 guard error.code == .full, count <= state.withLock({ $0.capacity }) else { throw error }
             }
-            hasReservations = await QueueWait.run(places: count) { wait in
+            let bodies = Set(runners(around: BodyWait.callers.map(\.operation)).map { ObjectIdentifier($0.life) })
+            hasReservations = await QueueWait.run(places: count, bodies: bodies) { wait in
                 // The wait ends when there is room, which is then reserved for the caller.
-                apply { state, _ in state.roomWaiters.append(wait) }
+                let isEndless = apply { state, _ in
+                    state.roomWaiters.append(wait)
+                    return !bodies.isEmpty && !state.isClosed && state.roomWaiters.isEndless(in: state.capacity)
+                }
+                if isEndless { reportEndlessWait() }
             }
             if Task.isCancelled {
                 // Release even zero slots, so that slots that were collected for this caller go to the next caller.
@@ -169,6 +188,13 @@ extension QueueEngine {
                 throw .cancelled(what(), queue: name)
             }
         }
+    }
+
+    private func reportEndlessWait() {
+        OperationDiagnostics.report(
+            .waitsForItself, by: name,
+            "Bodies that queue \(name) runs wait for room in the queue, but the queue has no room until they return. "
+                + "Increase its `capacity`, or do not await `addWhenThereIsRoom` in these bodies.")
     }
 
     /// Resumes waiting callers for which there is room, in their order.

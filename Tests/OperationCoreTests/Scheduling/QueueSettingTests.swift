@@ -400,6 +400,30 @@ struct QueueSettingTests {
         await queue.drained()
         #expect(seen.events == [.cannotWait] && notices.count == 1)
     }
+
+    @Test(arguments: [false, true])
+    func `bodies that fill their queue and wait for room in it report a notice`(areChildren: Bool) async throws {
+        let name = areChildren ? "children fill" : "bodies fill"
+        let queue = QueueManager(name), notices = NoticeHub.recorder(for: name), gates = [Gate(), Gate()]
+        // A group counts, too, because it cannot end before its children.
+        queue.capacity = areChildren ? 3 : 2
+        let bodies = gates.map { gate in
+            TaskOperation<Void, any Error> {
+                await gate.passage()
+                try await queue.addWhenThereIsRoom(ClosureOperation {})
+            }
+        }
+        if areChildren { try queue.add(GroupOperation.all(bodies)) } else { try queue.add(bodies) }
+        #expect(await eventually { bodies.allSatisfy(\.isExecuting) })
+        gates[0].open()
+        #expect(await eventually { queue.engine.roomWaiterCount == 1 })
+        #expect(notices.events.isEmpty)
+        gates[1].open()
+        #expect(await notices.events(atLeast: 1).map(\.kind) == [.waitsForItself])
+        queue.capacity = nil
+        await queue.drained()
+        #expect(bodies.allSatisfy { $0.outcome?.result != nil } && notices.count == 1)
+    }
 }
 
 /// Blocks the thread of a task in a way that the compiler does not see.
