@@ -97,9 +97,15 @@ extension HTTPURLResponse {
     convenience init?(_ head: ResponseHead) {
         var fields: [String: String] = [:]
         fields.reserveCapacity(head.headers.count)
+        // Foundation keeps only one of several names that differ in their case.
+        var names: [String: String] = [:]
         for field in head.headers {
-            guard let known = fields.updateValue(field.value, forKey: field.name) else { continue }
-            fields[field.name] = "\(known), \(field.value)"
+            let key = field.name.asciiLowercased
+            if let name = names[key] {
+                fields[name, default: ""] += ", \(field.value)"
+            } else {
+                (names[key], fields[field.name]) = (field.name, field.value)
+            }
         }
         self.init(
             url: head.url, statusCode: head.status, httpVersion: head.version.description, headerFields: fields)

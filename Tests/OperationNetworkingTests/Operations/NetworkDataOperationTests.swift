@@ -32,7 +32,7 @@ struct NetworkDataOperationTests {
     }
 
     @Test func `request, response, raw data, task and metrics stay readable on the operation`() async throws {
-        let bench = try OperationBench { _ in .text("Hello").with("X-One", "1").adding("X-One", "2") }
+        let bench = try OperationBench { _ in .text("Hello").with("X-One", "1").adding("x-one", "2") }
         let operation = bench.text()
         #expect(operation.request == nil)
         #expect(operation.taskResult == nil)
