@@ -180,7 +180,10 @@ extension NetworkRequest {
             query.isEmpty
             ? []
             : query.split(separator: "&", omittingEmptySubsequences: false).filter { pair in
-                pair.prefix { $0 != "=" }.removingPercentEncoding != name
+                let written = String(pair.prefix { $0 != "=" })
+                // A form writes a space as a plus sign.
+                let names = [written, written.replacing("+", with: "%20")].map(\.removingPercentEncoding)
+                return !names.contains(name)
             }
         let own = FormEncoder.text(of: [(name, value)], writesPlus: false)
         parts.percentEncodedQuery = (others.map(String.init) + [own]).joined(separator: "&")

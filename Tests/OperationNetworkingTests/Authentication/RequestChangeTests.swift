@@ -39,6 +39,13 @@ struct RequestChangeTests {
         #expect(url.absoluteString == "https://example.com/a?c=2&b=x%20y%26z")
     }
 
+    @Test func `setting a query item replaces items of that name that a form encoded`() throws {
+        let query = try FormEncoder().encode(["my key": "1", "other": "a b"])
+        let url = try #require(URL(string: "https://example.com/a?my%20key=2&\(query)"))
+        let changed = try NetworkRequest(url: url).with(query: "my key", "3").url
+        #expect(changed.absoluteString == "https://example.com/a?other=a+b&my%20key=3")
+    }
+
     @Test(
         "The rest of the query stays the same byte for byte, and the new value is encoded",
         arguments: [
