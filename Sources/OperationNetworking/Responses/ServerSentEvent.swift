@@ -60,7 +60,8 @@ package struct ServerSentEventParser: Sendable {
         case "id": if !value.contains(0) { id = String(Substring(value)) }
         case "retry":
             let isNumber = !value.isEmpty && value.allSatisfy { (0x30...0x39).contains($0) }
-            if isNumber, let number = Int64(Substring(value)) { pause = .milliseconds(number) }
+            // A number that does not fit an `Int64` asks for the longest pause.
+            if isNumber { pause = .milliseconds(Int64(Substring(value)) ?? .max) }
         default: break
         }
     }

@@ -100,6 +100,14 @@ struct ServerSentEventTests {
         #expect(parser.take("") == nil)
     }
 
+    @Test func `a pause that is too long for a number is the longest one`() {
+        var parser = ServerSentEventParser()
+        _ = parser.take("retry: 99999999999999999999")
+        #expect(parser.pause == Duration.milliseconds(Int64.max))
+        _ = parser.take("retry: 9x")
+        #expect(parser.pause == Duration.milliseconds(Int64.max))
+    }
+
     @Test func `an empty event also sets the ID`() async throws {
         let got = try await events("id: 5\n\n", "data: b\n\n", bench: bench)
         #expect(got.map(\.id) == ["5"])
