@@ -636,7 +636,7 @@ extension NetworkBase {
     /// - Throws: A ``NetworkError`` if the request is not valid, if the transfer fails, or if the rules reject the
     ///   response.
     public func stream<ResultType: Sendable>(_ endpoint: Endpoint<ResultType>) async throws -> ResponseStream {
-        try await session.followingRedirects.stream(limited(endpoint.request(at: self)), rules: rules)
+        try await sessionOfStreams.stream(limited(endpoint.request(at: self)), rules: rules)
     }
 
     /// Returns the server-sent events that the service sends in response to a GET request to a path of the service.
@@ -683,7 +683,17 @@ extension NetworkBase {
     public func events<ResultType: Sendable>(
         _ endpoint: Endpoint<ResultType>, silence: Duration? = nil
     ) throws -> ServerSentEvents {
-        ServerSentEvents(limited(try endpoint.request(at: self)), silence: silence, session: session.followingRedirects)
+        ServerSentEvents(limited(try endpoint.request(at: self)), silence: silence, session: sessionOfStreams)
+    }
+
+    /// The session that sends the requests of streams, which respects the rate limit of the base.
+    private var sessionOfStreams: any NetworkSession {
+        let session = session.followingRedirects
+        // Only an exchange waits for the limit that a request carries.
+        guard rateLimit != nil, session.exchange == nil else { return session }
+        var configuration = ExchangeConfiguration()
+        configuration.redirects = .stop
+        return ExchangeSession(over: session, configuration: configuration)
     }
 
     /// Returns a request that waits for the rate limit of the base before the session sends it.

@@ -273,6 +273,16 @@ struct RateLimitTests {
         #expect(ofSession.waitingCount == 0 && clock.pendingCount == 0)
     }
 
+    @Test func `a stream waits for the limit of its base with any session`() async throws {
+        let limit = limit(), base = try base(limit) { [stub] in $0.session = stub }
+        _ = try await base.stream("first")
+        let second = Task { try await base.stream("second") }
+        await until { [sent] in limit.waitingCount == 1 || sent.count == 2 }
+        clock.advance(by: .seconds(10))
+        _ = try await second.value
+        #expect(sent.events == ["first 0", "second 10"])
+    }
+
     @Test func `a request suspended while it waits in a session takes no token until it resumes`() async throws {
         let limit = limit(), session = session { $0.rateLimit = limit }
         let done = EventRecorder<String>()
