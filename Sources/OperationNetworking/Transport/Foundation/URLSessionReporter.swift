@@ -221,6 +221,7 @@ extension NetworkError {
                 case "http/1.0": .http1_0
                 case "http/1.1": .http1_1
                 case "h2": .http2
+                case "h3": .http3
                 default: nil
                 }
             if let address = last.remoteAddress {
