@@ -33,24 +33,24 @@ public final class NetworkHold: Sendable {
 
 /// Holds the queue immediately, and releases it when the network has been available for a while.
 final class HoldSwitch: Sendable {
+    typealias Listener = (queue: DispatchQueue, call: @Sendable (Bool) -> Void)
+
     private let hold: QueueHold
     /// The gate at which the end of the hold waits while the queue is held.
     private let gate: GateShell<GateMachine<@Sendable () -> Void>>
-    private let listener = Locked<(queue: DispatchQueue, call: @Sendable (Bool) -> Void)?>(nil)
+    /// The listeners, which are removed at the end.
+    private let listeners: Locked<[Listener]>
 
     init(
-        _ hold: QueueHold, settling: Duration, _ clock: any OperationClock, _ chance: @escaping @Sendable () -> Double
+        _ hold: QueueHold, settling: Duration, _ clock: any OperationClock, _ chance: @escaping @Sendable () -> Double,
+        notifying listeners: [Listener]
     ) {
         self.hold = hold
+        self.listeners = Locked(listeners)
         let pace = PostponementPace(1, every: .zero, settling: settling, isRandom: true)
         gate = GateShell(
             GateMachine(pace: pace, isClosed: false, now: clock.now), clock: clock, chance: chance, nextDue: \.nextDue
         ) { gate, now, chance in gate.timePassed(now: now, chance: chance).map(\.waiter) }
-    }
-
-    /// Sets the listener, before the first report.
-    func listen(on queue: DispatchQueue, _ listener: @escaping @Sendable (Bool) -> Void) {
-        self.listener.withLock { $0 = (queue, listener) }
     }
 
     /// Handles a report of the monitor, which comes from one thread at a time.
@@ -67,14 +67,17 @@ final class HoldSwitch: Sendable {
         }
     }
 
-    /// Updates the hold and notifies the listener, on one thread at a time.
+    /// Updates the hold and notifies the listeners, on one thread at a time.
     private func set(_ isHeld: Bool) {
         hold.set(isHeld)
-        listener.withLock { $0?.queue }?.async { [self] in listener.withLock { $0?.call }?(isHeld) }
+        let queues = listeners.withLock { listeners in listeners.map { $0.queue } }
+        for (index, queue) in queues.enumerated() {
+            queue.async { [self] in listeners.withLock { index < $0.count ? $0[index].call : nil }?(isHeld) }
+        }
     }
 
     func end() {
-        let left = (gate.apply { gate, _, _ in (gate.takeAll(), []) }, listener.withLock { $0.take() })
+        let left = (gate.apply { gate, _, _ in (gate.takeAll(), []) }, listeners.withLock { exchange(&$0, with: []) })
         extendLifetime(left)
         hold.end()
     }
@@ -118,11 +121,23 @@ extension QueueManager {
         offlineHandler: (@Sendable (_ isHeld: Bool) -> Void)? = nil,
         chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
     ) -> NetworkHold {
+        hold(monitor, settling, clock, chance, notifying: listeners(offlineHandler, on: callbackQueue))
+    }
+
+    private func hold(
+        _ monitor: any ConnectivityMonitor, _ settling: Duration, _ clock: any OperationClock,
+        _ chance: @escaping @Sendable () -> Double, notifying listeners: [HoldSwitch.Listener]
+    ) -> NetworkHold {
         let hold = QueueHold(self, because: "the network is unavailable")
-        let switching = HoldSwitch(hold, settling: settling, clock, chance)
-        let callbackQueue = callbackQueue ?? self.callbackQueue ?? OperationDefaults.callbackQueue
-        if let offlineHandler { switching.listen(on: callbackQueue, offlineHandler) }
-        return NetworkHold(self, monitor, switching)
+        return NetworkHold(
+            self, monitor, HoldSwitch(hold, settling: settling, clock, chance, notifying: listeners))
+    }
+
+    private func listeners(
+        _ offlineHandler: (@Sendable (Bool) -> Void)?, on callbackQueue: DispatchQueue?
+    ) -> [HoldSwitch.Listener] {
+        guard let offlineHandler else { return [] }
+        return [(callbackQueue ?? self.callbackQueue ?? OperationDefaults.callbackQueue, offlineHandler)]
     }
 
     /// Suspends the queue during a network outage and then repeats the operations that failed because of the outage.
@@ -161,17 +176,15 @@ extension QueueManager {
         offlineHandler: (@Sendable (_ isHeld: Bool) -> Void)? = nil,
         chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
     ) -> NetworkHold {
-        // The closures that create the operations are user code and may take long, so they run on a separate queue.
         let since = Locked(Date())
-        let callbackQueue = callbackQueue ?? self.callbackQueue ?? OperationDefaults.callbackQueue
-        return hold(
-            whileOffline: monitor, settling: settling, clock: clock,
-            callbackQueue: DispatchQueue(label: "OperationKit.carryOn"),
-            offlineHandler: { [weak self] isHeld in
-                if let offlineHandler { callbackQueue.async { offlineHandler(isHeld) } }
-                if isHeld { return since.withLock { $0 = Date() } }
-                self?.runNetworkFailuresAgain(since.withLock { $0 })
-            }, chance: chance)
+        let runAgain: @Sendable (Bool) -> Void = { [weak self] isHeld in
+            if isHeld { return since.withLock { $0 = Date() } }
+            self?.runNetworkFailuresAgain(since.withLock { $0 })
+        }
+        var listeners = listeners(offlineHandler, on: callbackQueue)
+        // The closures that create the operations are user code and may take long, so they run on a separate queue.
+        listeners.append((DispatchQueue(label: "OperationKit.carryOn"), runAgain))
+        return hold(monitor, settling, clock, chance, notifying: listeners)
     }
 
     /// Repeats the operations that failed because of the network, after the loss was noticed or at most a minute

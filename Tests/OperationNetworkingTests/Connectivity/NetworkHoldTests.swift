@@ -90,7 +90,11 @@ struct NetworkHoldTests {
                 return NetworkDataOperation(url: url.appending(path: path), urlSession: session) { data, _ in data }
             })
         }
-        let keeper = queue.carryOn(whileOffline: network, settling: .seconds(1), clock: clock, chance: { 0.5 })
+        let callbacks = DispatchQueue(label: "NetworkHoldTests"), told = EventRecorder<Bool>()
+        callbacks.suspend()
+        let keeper = queue.carryOn(
+            whileOffline: network, settling: .seconds(1), clock: clock, callbackQueue: callbacks,
+            offlineHandler: { told.record($0) }, chance: { 0.5 })
         let wrong = try add("wrong")
         await wrong.ended()
         let lost = try add("lost")
@@ -102,6 +106,9 @@ struct NetworkHoldTests {
         #expect(queue.failures.map { ($0.error as? NetworkError)?.status } == [404])
         keeper.cancel()
         #expect(network.observerCount == 0 && clock.pendingCount == 0)
+        callbacks.resume()
+        await withCheckedContinuation { done in callbacks.async { done.resume() } }
+        #expect(told.events.isEmpty, "a canceled token calls no handler, even if a call was waiting")
     }
 
     @Test func `carryOn also repeats network failures of other sessions, but no old failures`() async throws {
