@@ -191,19 +191,19 @@ extension HopReceiver {
     /// The requests that follow from its response are always sent. From this call on, the exchange no longer returns
     /// the token of the request.
     func taskMaySend(_ task: any NetworkTask) -> Bool {
-        let (isFirst, token): (Bool, RateLimit.Token?) = exchange.state.withLock { state in
+        let (isFirst, pass): (Bool, RatePass?) = exchange.state.withLock { state in
             guard state.machine.isPresent(step) else { return (false, nil) }
             let isFirst = state.machine.isFirst(step)
-            guard case .sent(let token)? = state.turn else { return (isFirst, nil) }
+            guard case .sent(let pass)? = state.turn else { return (isFirst, nil) }
             state.turn = nil
-            return (isFirst, token)
+            return (isFirst, pass)
         }
         guard isFirst else { return true }
         var maySend = true
         _ = exchange.calls.makeNow { maySend = $0.taskMaySend(exchange) }
         // The exchange may have ended in the meantime, but the request was not sent, so the token is returned in any
         // case.
-        if !maySend { token?.giveBack() }
+        if !maySend { pass?.takeToken()?.giveBack() }
         return maySend
     }
 

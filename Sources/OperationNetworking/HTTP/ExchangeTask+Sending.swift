@@ -103,23 +103,24 @@ extension ExchangeTask {
         // The operation has already waited for its first request and keeps its slot, so a redirect goes ahead of
         // others.
         takeTurn(limit, request, step: step, isAhead: step > 1 || request.options.isAhead) {
-            $0.sendThroughTransport(request, prepared, kept: kept, step: step, $1)
+            $0.sendThroughTransport(request, prepared, kept: kept, step: step, RatePass(limit, $1))
         }
     }
 
     private func sendThroughTransport(
-        _ request: NetworkRequest, _ prepared: PreparedHop, kept: CacheMetadata.Variant?, step: Int,
-        _ token: RateLimit.Token?
+        _ request: NetworkRequest, _ prepared: PreparedHop, kept: CacheMetadata.Variant?, step: Int, _ pass: RatePass?
     ) {
         // Notify the watcher before the transport has the request, because `resume()` can start the request from then
         // on.
         let watcher = state.withLock { $0.machine.isPresent(step) ? $0.watcher : nil }
         watcher?(.begins(request))
-        let task = session.transport.makeTask(with: request, receiver: HopReceiver(self, step: step))
+        // An exchange behind this one finds the token in the request, and takes no other token for it.
+        let asked = request.ratePass == nil ? request : pass.map { request.with($0) } ?? request
+        let task = session.transport.makeTask(with: asked, receiver: HopReceiver(self, step: step))
         let flight = Flight(prepared, task, sent: configuration.cache.map { _ in configuration.now() }, kept: kept)
         let (order, left): (PauseOrder?, NetworkRequest?) = state.withLock { state in
             guard state.machine.requestWasSent(.network(flight), step) else { return (nil, nil) }
-            if let token { state.turn = .sent(token) }
+            if let pass { state.turn = .sent(pass) }
             return (state.machine.wanted?.order, exchange(&state.sent, with: request))
         }
         // The last request may hold an object of the user, so it is released outside of the lock.
@@ -127,7 +128,7 @@ extension ExchangeTask {
         // The first order starts the task. A task that was never resumed occupies nothing, and its end releases it.
         if let order { return flight.orderTarget.pass(order) }
         task.cancel()
-        token?.giveBack()
+        pass?.takeToken()?.giveBack()
     }
 
     func isPresent(_ step: Int) -> Bool { state.withLock { $0.machine.isPresent(step) } }
@@ -140,7 +141,7 @@ enum RateTurn {
     /// The exchange is suspended, and calling the closure when it resumes asks the limit again.
     case postponed(@Sendable (ExchangeTask) -> Void)
     /// The session has the request, and has not yet asked whether to send it.
-    indirect case sent(RateLimit.Token)
+    case sent(RatePass)
 
     /// Leaves the queue of the limit, because the exchange ended.
     func end() {
@@ -202,11 +203,12 @@ extension ExchangeTask {
 
     /// Takes the token of a request about which the session has not asked yet, or returns `nil` if there is none.
     func takeUnusedToken() -> RateLimit.Token? {
-        state.withLock { state in
-            guard case .sent(let token)? = state.turn else { return nil }
+        let pass: RatePass? = state.withLock { state in
+            guard case .sent(let pass)? = state.turn else { return nil }
             state.turn = nil
-            return token
+            return pass
         }
+        return pass?.takeToken()
     }
 
     /// Asks the limit again for a request whose turn came while the exchange was suspended.

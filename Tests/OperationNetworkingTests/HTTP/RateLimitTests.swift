@@ -131,12 +131,14 @@ struct RateLimitTests {
         #expect(sent.events == ["next 0"])
     }
 
-    @Test func `a request that is canceled while it waits for a slot of its session returns its token`() async throws {
+    @Test(arguments: [1, 2])
+    func `a request takes one token, which returns if the request is canceled while it waits for a slot of its session`(
+        exchanges: Int
+    ) async throws {
         let limit = limit(), line = Locked<[@Sendable () -> Void]>([])
         let base = try base(limit) { [stub] base in
-            base.session = ExchangeSession(
-                over: LineSession(stub) { send in line.withLock { $0.append(send) } },
-                configuration: ExchangeConfiguration())
+            base.session = LineSession(stub) { send in line.withLock { $0.append(send) } }
+            for _ in 0..<exchanges { base.session = ExchangeSession(over: base.session) }
         }
         let first = started("first", base)
         await until { line.withLock(\.count) == 1 }
