@@ -22,6 +22,9 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
     public var description: String { "\(operation): \(message) [\(kind)]" }
 
     /// A kind of notice.
+    ///
+    /// Most kinds that report a mistake in your code have no public name, because you fix the code instead of comparing
+    /// the kind.
     public struct Kind: Hashable, Sendable, CustomStringConvertible {
         /// The name of the kind as a string.
         public let description: String
@@ -37,18 +40,18 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         }
 
         /// The program called `finish` for an operation that already had a result or an error.
-        public static let finishedTwice = Kind("finishedTwice")
+        package static let finishedTwice = Kind("finishedTwice")
         /// The program started an operation that was already started or is in a queue.
-        public static let startedTwice = Kind("startedTwice")
+        package static let startedTwice = Kind("startedTwice")
         /// The program called `finish` for an operation that had already been canceled.
         public static let finishedAfterCancellation = Kind("finishedAfterCancellation", isHarmless: true)
         /// The program tried to add a dependency after the operation had started, or a dependency that would create a
         /// cycle.
-        public static let dependencyRefused = Kind("dependencyRefused")
+        package static let dependencyRefused = Kind("dependencyRefused")
         /// The program released the last reference to an operation that was still executing.
-        public static let releasedUnfinished = Kind("releasedUnfinished")
+        package static let releasedUnfinished = Kind("releasedUnfinished")
         /// The body of an operation returned without finishing the operation.
-        public static let noResult = Kind("noResult")
+        package static let noResult = Kind("noResult")
         /// A body waits in `waitUntilFinished()` and keeps its slot in the queue during the wait.
         ///
         /// Normally, a waiting body releases its slot. OperationKit reports this notice if other waiting bodies and
@@ -62,15 +65,15 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         /// OperationKit also reports this kind if the URL of a cache's folder is not a file URL.
         public static let untrustedFile = Kind("untrustedFile")
         /// A body waits for an operation or for its own queue, but the wait cannot end before the body returns.
-        public static let waitsForItself = Kind("waitsForItself")
+        package static let waitsForItself = Kind("waitsForItself")
         /// The program changed a setting, such as a timeout, a delay or a clock, after the operation had started.
         ///
         /// OperationKit also reports this kind if the program adds a network observer to an operation that has begun or
         /// to a group that has ended.
-        public static let timing = Kind("timing")
+        package static let timing = Kind("timing")
         /// The program set a condition, a category or a throttle after the operation had started or while the operation
         /// checked its start conditions.
-        public static let admission = Kind("admission")
+        package static let admission = Kind("admission")
         /// OperationKit cannot use the system's libcurl, so `URLSession` sends the requests instead.
         ///
         /// OperationKit reports this notice once per process.
