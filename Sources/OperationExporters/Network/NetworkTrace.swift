@@ -212,10 +212,14 @@ struct TracedOperation: Sendable {
             forgottenAttempts += 1
         case .decided:
             waits.endLast(event.moment)
-            guard let decision = event.decision, decision.pause != nil || decision.waitReason != nil else { return }
-            let pause: WaitReason.Kind = decision.pause == .zero ? .place : .pause
-            let kind = (decision.waitReason?.kind ?? pause).description
-            waits.keep(Wait(name: "waiting: \(kind)", note: decision.note, began: event.moment), of: Self.most)
+            guard let answer = event.decision else { return }
+            let kind: WaitReason.Kind
+            switch answer.decision {
+            case .fail: return
+            case .again(let pause), .replay(let pause): kind = pause == .zero ? .place : .pause
+            case .pause(let reason): kind = reason.kind
+            }
+            waits.keep(Wait(name: "waiting: \(kind)", note: answer.note, began: event.moment), of: Self.most)
         case .suspended, .resumed:
             if marks.count < Self.most { marks.append(("\(event.kind)", event.moment)) }
         case .operationEnded:

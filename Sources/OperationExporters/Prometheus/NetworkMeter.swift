@@ -263,13 +263,12 @@ struct MeterCounters: Sendable {
         refreshes[Key(word: outcome), default: 0] += 1
     }
 
-    private mutating func note(_ decision: NetworkEvent.Decision?) {
-        guard let decision else { return }
-        switch decision.kind {
-        case .again, .replay:
-            retries[Key(word: decision.reason?.description ?? "\(decision.kind)"), default: 0] += 1
-        case .putAside: waits[Key(word: decision.waitReason?.kind.description ?? Self.other), default: 0] += 1
-        default: break
+    private mutating func note(_ answer: AttemptPolicyDecision?) {
+        guard let answer else { return }
+        switch answer.decision {
+        case .fail: break
+        case .again, .replay: retries[Key(word: answer.reason?.description ?? answer.decision.name), default: 0] += 1
+        case .pause(let reason): waits[Key(word: reason.kind.description), default: 0] += 1
         }
     }
 

@@ -6,8 +6,8 @@ import OperationCore
 
 /// An event that a network operation sends to a ``NetworkObserver``.
 ///
-/// A property is `nil` if its value is not known when the event occurs. Future versions may add properties, kinds,
-/// decisions and endings.
+/// A property is `nil` if its value is not known when the event occurs. Future versions may add properties, kinds and
+/// endings.
 public struct NetworkEvent: Sendable {
     /// The kind of the event, such as the beginning of an attempt.
     public let kind: Kind
@@ -53,7 +53,7 @@ public struct NetworkEvent: Sendable {
     /// The reason why the request is waiting, or `nil` for other kinds of events.
     public var waitReason: WaitReason?
     /// The decision about how to continue after a failed attempt, or `nil` for other kinds of events.
-    public var decision: Decision?
+    package var decision: AttemptPolicyDecision?
     /// The response body if an attempt succeeds, the first bytes of the body if an attempt fails, or `nil` if the body
     /// is not in memory.
     public var responseBody: Data?
@@ -163,7 +163,9 @@ extension NetworkEvent {
         public static let attemptEnded = Kind("attemptEnded")
         /// The operation decided whether to make another attempt after a failed attempt.
         ///
-        /// The operation sends this event only if it has a policy that can affect the decision, such as a ``Retry``.
+        /// The operation sends this event only if it has a policy that can affect the decision, such as a ``Retry``. The
+        /// description of the event contains the decision. To read the decision of a ``Retry``, set the operation's
+        /// `retryHandler`.
         public static let decided = Kind("decided")
         /// The program suspended the operation.
         public static let suspended = Kind("suspended")
@@ -193,74 +195,5 @@ extension NetworkEvent {
         /// The session did not send the request, because the credential changed or the server requested a pause while
         /// the request waited for other requests in the session.
         public static let takenBack = Ending("takenBack")
-    }
-}
-
-extension NetworkEvent {
-    /// A decision about how to continue after a failed attempt.
-    public struct Decision: Sendable, CustomStringConvertible {
-        /// A kind of decision after a failed attempt.
-        ///
-        /// Future versions may add kinds.
-        public struct Kind: Sendable, Hashable, CustomStringConvertible {
-            /// The name of the decision kind, which you can use as a metric label.
-            public let description: String
-
-            private init(_ name: String) { description = name }
-
-            /// The operation fails without another attempt.
-            public static let fail = Kind("fail")
-            /// The operation makes another attempt, which counts as a retry.
-            public static let again = Kind("again")
-            /// The operation makes another attempt, which does not count as a retry.
-            public static let replay = Kind("replay")
-            /// The operation pauses until an external condition changes, for example until there is a new credential.
-            public static let putAside = Kind("putAside")
-        }
-
-        /// The kind of the decision, such as another attempt.
-        public let kind: Kind
-        /// The time until the next attempt, or `nil` if the decision does not specify a time.
-        public let pause: Duration?
-        /// The reason why the operation pauses, or `nil` if it does not pause.
-        public let waitReason: WaitReason?
-        /// The reason for the decision if a ``Retry`` made the decision; otherwise, `nil`.
-        public let reason: RetryReason?
-        /// A description of the reason in words, for a log, or `nil` if there is no description.
-        public let note: String?
-
-        /// Creates a decision after a failed attempt, for testing observers.
-        ///
-        /// - Parameters:
-        ///   - kind: The kind of the decision.
-        ///   - pause: The time until the next attempt. The default is `nil`, which means that the decision does not
-        ///     specify a time.
-        ///   - waitReason: The reason why the operation pauses. The default is `nil`, which means that the operation
-        ///     does not pause.
-        ///   - reason: The reason for the decision of a ``Retry``. The default is `nil`, which means that no ``Retry``
-        ///     made the decision.
-        ///   - note: A description of the reason for the decision. The default is `nil`, which means that there is no
-        ///     description.
-        public init(
-            _ kind: Kind, pause: Duration? = nil, waitReason: WaitReason? = nil, reason: RetryReason? = nil,
-            note: String? = nil
-        ) {
-            (self.kind, self.pause, self.waitReason) = (kind, pause, waitReason)
-            (self.reason, self.note) = (reason, note)
-        }
-
-        init(_ answer: AttemptPolicyDecision) {
-            let (kind, pause, wait): (Kind, Duration?, WaitReason?) =
-                switch answer.decision {
-                case .fail: (.fail, nil, nil)
-                case .again(let pause): (.again, pause, nil)
-                case .replay(let pause): (.replay, pause, nil)
-                case .pause(let reason): (.putAside, nil, reason)
-                }
-            self.init(kind, pause: pause, waitReason: wait, reason: answer.reason, note: answer.note)
-        }
-
-        /// A description of the decision in one line.
-        public var description: String { note ?? waitReason?.description ?? "\(kind)" }
     }
 }

@@ -239,7 +239,7 @@ package struct ObservationMachine: Sendable {
             add(isSuspended ? .suspended : .resumed)
         case .decided(let answer):
             guard attempt == nil, number == lastAttempt, number > 0 else { return [] }
-            add(.decided) { $0.decision = NetworkEvent.Decision(answer) }
+            add(.decided) { $0.decision = answer }
         case .begins: begin(number, now, make, &events)
         case .ended(let error, let cause, let received):
             let ending: NetworkEvent.Ending = error != nil ? .failure : cause != nil ? .cancelled : .success

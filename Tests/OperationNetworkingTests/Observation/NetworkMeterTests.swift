@@ -231,7 +231,7 @@ struct NetworkMeterTests {
                         ($0.ending, $0.metrics) = (.success, TransferMetrics())
                     })
             }
-            meter.observe(try event(.decided) { $0.decision = NetworkEvent.Decision(.again, pause: .zero) })
+            meter.observe(try event(.decided) { $0.decision = AttemptPolicyDecision(.again(after: .zero)) })
             let (tool, text) = (try #require(Self.tool), meter.text)
             try await TestThread.run {
                 let process = Process(), (input, output) = (Pipe(), Pipe())

@@ -65,9 +65,9 @@ struct NetworkObserverTests {
         #expect(ends.map(\.ending) == [.failure, .failure, .success])
         #expect(ends.map { $0.error?.status } == [503, 503, nil])
         let decisions = log.events.events.compactMap(\.decision)
-        #expect(decisions.map(\.kind) == [.again, .again])
+        #expect(decisions.map(\.decision.name) == ["again", "again"])
         #expect(decisions.map(\.reason) == [.mayPass, .mayPass])
-        #expect(decisions.allSatisfy { $0.pause != nil && $0.note != nil })
+        #expect(decisions.allSatisfy { $0.decision.delay != nil && $0.note != nil })
         #expect(log.kinds.count { $0 == .bodySent } == 3)
     }
 
@@ -76,7 +76,7 @@ struct NetworkObserverTests {
         let operation = tokens.operation(tokens.authenticatorForOneThatWaits())
         #expect(try await log.value(of: operation) == "Hello")
         let decision = log.events.events.compactMap(\.decision).first
-        #expect(decision?.kind == .putAside && decision?.waitReason?.kind == .credential)
+        #expect(decision?.decision.waitReason?.kind == .credential)
         #expect(log.events.events.last?.attempt == 2)
         // The next operation has no credential, and is held before it is sent.
         let second = EventLog(), held = tokens.operation(tokens.authenticator(nil))
@@ -92,7 +92,7 @@ struct NetworkObserverTests {
         let operation = offline.operation()
         operation.addNetworkObserver(log)
         await offline.startsToWait(operation)
-        #expect(log.events.events.last?.decision?.waitReason?.kind == .network || log.kinds.last == .held)
+        #expect(log.events.events.last?.decision?.decision.waitReason?.kind == .network || log.kinds.last == .held)
         operation.cancel()
         await log.checkEnd()
         #expect(log.events.events.last?.ending == .cancelled)

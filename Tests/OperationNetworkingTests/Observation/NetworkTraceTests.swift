@@ -155,7 +155,7 @@ struct NetworkTraceTests {
         one.observe(event(.attemptEnded, 1, 20_000))
         for number in 1...1_000 {
             var decided = event(.decided, 1, 20_000 + number)
-            decided.decision = NetworkEvent.Decision(.again, pause: number == 1_000 ? .zero : .seconds(1))
+            decided.decision = AttemptPolicyDecision(.again(after: number == 1_000 ? .zero : .seconds(1)))
             one.observe(decided)
         }
         one.observe(event(.operationEnded, 1, 30_000))

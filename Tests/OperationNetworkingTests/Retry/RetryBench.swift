@@ -63,7 +63,7 @@ extension NetworkOperation {
     func endPauses(_ clock: ManualClock, _ pauses: EventRecorder<Duration>? = nil) {
         addNetworkObserver(
             Watcher { [weak self] event in
-                guard event.decision?.kind == .again, let pause = event.decision?.pause else { return }
+                guard case .again(let pause)? = event.decision?.decision else { return }
                 pauses?.record(pause)
                 Thread.detachNewThread { [weak self] in
                     while let self, !self.isFinished, !self.networkAttempts.isWaitingForTime { sched_yield() }

@@ -422,21 +422,33 @@ package struct AttemptHistory: Sendable {
             AttemptRecord(
                 number: number, code: error.code, phase: error.phase, status: error.status,
                 began: (firstBegan ?? now).duration(to: began), duration: began.duration(to: present?.failed ?? now),
-                pause: decision.delay, putAside: decision.reason))
-        if decision.reason != nil { markHeldOrPaused(now: now) }
+                pause: decision.delay, putAside: decision.waitReason))
+        if decision.waitReason != nil { markHeldOrPaused(now: now) }
     }
 }
 
 extension AttemptMachine.Decision {
-    fileprivate var delay: Duration? {
+    /// The time until the next attempt, or `nil` if the decision specifies no time.
+    package var delay: Duration? {
         switch self {
         case .again(let pause), .replay(let pause): pause
         case .fail, .pause: nil
         }
     }
 
-    fileprivate var reason: WaitReason? {
+    /// The reason for a pause, or `nil` for other decisions.
+    package var waitReason: WaitReason? {
         if case .pause(let reason) = self { reason } else { nil }
+    }
+
+    /// The name of the decision, which is suitable as a metric label.
+    package var name: String {
+        switch self {
+        case .fail: "fail"
+        case .again: "again"
+        case .replay: "replay"
+        case .pause: "putAside"
+        }
     }
 }
 

@@ -181,6 +181,11 @@ package struct AttemptPolicyDecision: Sendable {
     }
 }
 
+extension AttemptPolicyDecision: CustomStringConvertible {
+    /// A description of the decision in one line.
+    package var description: String { note ?? decision.waitReason?.description ?? decision.name }
+}
+
 /// The decision of an ``AttemptPolicy`` about a request before it is sent.
 package enum AttemptGateDecision: Sendable {
     /// Send this request.
