@@ -68,36 +68,25 @@ extension FileOperationError: LocalizedError {
 extension FileOperationError {
     /// A code that identifies a file operation error.
     ///
-    /// Future versions may add codes, so always handle unknown codes.
+    /// Future versions may add codes, so always handle unknown codes. Errors that your program cannot handle, and rare
+    /// errors of the system, have codes without a public name. For an error of the system, use
+    /// ``FileOperationError/systemErrorNumber`` instead.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The name of the code, which is suitable as a metric label.
         public let description: String
         /// The reason and a possible solution as the end of a sentence, or `nil` if only the system knows the reason.
         let explanation: String?
 
-        /// Creates a custom code with a name.
-        ///
-        /// - Parameter name: The name, which should differ from the names of the standard codes.
-        public init(_ name: String) {
-            self.init(name, nil)
-        }
-
         private init(_ name: String, _ explanation: String?) {
             description = name
             self.explanation = explanation
         }
-
-        /// Returns a Boolean value that indicates whether two codes have the same name.
-        public static func == (left: Code, right: Code) -> Bool { left.description == right.description }
-
-        /// Hashes the name of the code.
-        public func hash(into hasher: inout Hasher) { hasher.combine(description) }
     }
 }
 
 extension FileOperationError.Code {
     /// The URL does not name a file on this computer.
-    public static let notAFileURL = Self(
+    package static let notAFileURL = Self(
         "notAFileURL", "the URL does not name a file on this computer. Create it with URL(fileURLWithPath:).")
     /// The path is empty, contains a zero byte or invalid UTF-8, or does not end in a name.
     public static let invalidPath = Self(
@@ -119,25 +108,25 @@ extension FileOperationError.Code {
     /// A directory exists where a file was expected.
     public static let isDirectory = Self("isDirectory", "it is a directory. Pass the path of a file.")
     /// An item that is not a directory exists where a directory was expected.
-    public static let notADirectory = Self(
+    package static let notADirectory = Self(
         "notADirectory", "a part of the path is not a directory. Check the path.")
     /// The directory is not empty, so the operation did not replace or remove it.
     ///
     /// This error also occurs if another program adds an item while the operation empties the directory.
-    public static let directoryNotEmpty = Self(
+    package static let directoryNotEmpty = Self(
         "directoryNotEmpty", "the directory is not empty, so it was not replaced or removed. Empty it first.")
     /// The path or a name in it is longer than the file system allows.
-    public static let nameTooLong = Self("nameTooLong", "the path or a name in it is too long. Choose a shorter name.")
+    package static let nameTooLong = Self("nameTooLong", "the path or a name in it is too long. Choose a shorter name.")
     /// The symbolic links in the path form a loop, or there are too many of them.
-    public static let tooManySymbolicLinks = Self(
+    package static let tooManySymbolicLinks = Self(
         "tooManySymbolicLinks",
         "the symbolic links in the path form a loop, or there are too many of them. Check their targets.")
     /// No space is left on the volume or in the user's disk quota.
     public static let noSpace = Self("noSpace", "no space is left on the volume. Free some space and try again.")
     /// The volume is read-only.
-    public static let readOnlyVolume = Self("readOnlyVolume", "the volume is read-only. Choose another volume.")
+    package static let readOnlyVolume = Self("readOnlyVolume", "the volume is read-only. Choose another volume.")
     /// The program or the computer has too many open files.
-    public static let tooManyOpenFiles = Self(
+    package static let tooManyOpenFiles = Self(
         "tooManyOpenFiles", "too many files are open. Run fewer operations at a time, or raise the limit (ulimit -n).")
     /// The file is larger than the options or the file system permit.
     public static let tooLarge = Self(
@@ -145,16 +134,16 @@ extension FileOperationError.Code {
         "it is larger than allowed. To read it, raise maximumSize in the options or read a range. To write it, write "
             + "less data, or choose a volume that supports larger files.")
     /// The range to read begins outside the file.
-    public static let rangeOutsideFile = Self(
+    package static let rangeOutsideFile = Self(
         "rangeOutsideFile",
         "the range begins outside the file. Choose a range that begins between zero and the size of the file.")
     /// The item is a pipe, a socket or a device, which the operation does not support.
-    public static let unsupportedKind = Self(
+    package static let unsupportedKind = Self(
         "unsupportedKind",
         "it is a pipe, a socket or a device, which this operation does not support. Leave it out. To write to a "
             + "device, use the mode inPlace.")
     /// The file system does not support the action.
-    public static let notSupported = Self(
+    package static let notSupported = Self(
         "notSupported",
         "the file system does not support this. If the options do not allow replacing a file, allow it.")
     /// Another program replaced or moved the file during the action.
@@ -162,7 +151,7 @@ extension FileOperationError.Code {
         "changedMeanwhile",
         "it was replaced or moved during the operation. Try again when no other program changes it.")
     /// The operation would copy or move a directory to a destination inside that directory.
-    public static let destinationInsideSource = Self(
+    package static let destinationInsideSource = Self(
         "destinationInsideSource", "the destination is inside the source. Choose a destination outside the source.")
     /// Another program uses the file in a way that prevents the action.
     public static let busy = Self("busy", "it is in use. Try again later.")
