@@ -10,12 +10,15 @@
 ///     key: "refresh feed", interval: .seconds(60), early: .drop)
 /// refresh.start()
 /// // Prints false, because the operation is running.
-/// print(OperationThrottle.shared.nextRun(of: "refresh feed") == nil)
+/// print(refresh.nextRun == nil)
 /// ```
 ///
 /// The next operation with a key may begin when the interval has passed since the end of the previous operation. The
 /// rule of the previous operation contains this interval. While an operation with the key runs, no other operation with
 /// the key begins. An operation that is canceled before its body begins does not delay the next operation.
+///
+/// By default, all rules use one throttle with the system clock. Create another one for a test with a manual clock, or
+/// to use the same key for different operations.
 public final class OperationThrottle: Sendable {
     private struct State {
         var machine = ThrottleMachine<AdmissionTicket>()
@@ -24,7 +27,7 @@ public final class OperationThrottle: Sendable {
     }
 
     /// The shared throttle of the process, which uses the system clock.
-    public static let shared = OperationThrottle()
+    package static let shared = OperationThrottle()
 
     /// The clock that measures the intervals.
     package let clock: any OperationClock
@@ -44,7 +47,7 @@ public final class OperationThrottle: Sendable {
     /// While an operation with the key runs, the method returns ``OperationInstant/distantFuture``.
     ///
     /// - Parameter key: The key of the operations, as in ``ThrottleRule``.
-    public func nextRun(of key: String) -> OperationInstant? {
+    package func nextRun(of key: String) -> OperationInstant? {
         let now = clock.now
         return state.withLock { $0.machine.nextRun(of: key, now: now) }
     }
@@ -172,12 +175,13 @@ public struct ThrottleRule: Sendable {
     ///     operation with the key.
     ///   - early: The value that determines how OperationKit handles the operation if it would begin too early. The
     ///     default is ``Early/drop``.
-    ///   - registry: The throttle that records the executions for the key. The default is ``OperationThrottle/shared``.
-    public init(key: String, interval: Duration, early: Early = .drop, in registry: OperationThrottle = .shared) {
+    ///   - registry: The throttle that records the executions for the key. The default is `nil`, which uses the throttle
+    ///     that all such rules in the process share.
+    public init(key: String, interval: Duration, early: Early = .drop, in registry: OperationThrottle? = nil) {
         self.key = key
         self.interval = max(interval, .zero)
         self.early = early
-        self.registry = registry
+        self.registry = registry ?? .shared
     }
 }
 
