@@ -50,14 +50,14 @@ public final class LiveObjects: Sendable {
     ///
     /// - Parameter limit: The maximum time to wait. The default is 30 seconds.
     @available(*, noasync, message: "This method blocks the thread. Call it in synchronous code or on your own thread.")
-    public func countAtRest(limit: Duration = .seconds(30)) -> Int {
+    package func countAtRest(limit: Duration = .seconds(30)) -> Int {
         let start = ContinuousClock.now
         while count > 0, start.duration(to: .now) < limit { sched_yield() }
         return count
     }
 
     /// The type names of the tracked objects that have not been deallocated.
-    public var types: [String] { alive.map(\.type) }
+    package var types: [String] { alive.map(\.type) }
 
     private var alive: [Entry] {
         // The check is outside the lock, because it may release the last reference to an object.
