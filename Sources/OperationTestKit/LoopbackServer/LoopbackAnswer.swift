@@ -47,7 +47,7 @@ public struct LoopbackAnswer: Sendable {
     package static func raw(_ bytes: [UInt8]) -> Self { Self(.send(bytes), closes: true) }
 
     /// Returns a response that contains only the given text, after which the server closes the connection.
-    public static func raw(_ text: String) -> Self { .raw(Array(text.utf8)) }
+    package static func raw(_ text: String) -> Self { .raw(Array(text.utf8)) }
 
     /// Returns a response with a status code, headers and an empty body.
     ///
@@ -114,7 +114,7 @@ public struct LoopbackAnswer: Sendable {
     ///   - chunks: The chunks of the body. Empty strings are omitted, because an empty chunk would end the body.
     ///   - status: The status code. The default is 200.
     ///   - trailers: The names and values of the trailers. The default is an empty list.
-    public static func chunks(
+    package static func chunks(
         _ chunks: [String], status: Int = 200, trailers: KeyValuePairs<String, String> = [:]
     ) -> Self {
         Self(
@@ -156,7 +156,7 @@ public struct LoopbackAnswer: Sendable {
     public static var reset: Self { Self(.reset) }
 
     /// A response for which the server sends no bytes, not even a status line, and closes the connection.
-    public static var hangUp: Self { Self(.close) }
+    package static var hangUp: Self { Self(.close) }
 }
 
 extension LoopbackAnswer {
@@ -213,7 +213,7 @@ extension LoopbackAnswer {
     /// Returns a copy of the response with additional steps at the start, such as headers with the status code 103.
     ///
     /// - Parameter steps: The steps to perform before the existing steps, in order.
-    public func preceded(by steps: LoopbackStep...) -> Self {
+    package func preceded(by steps: LoopbackStep...) -> Self {
         var answer = self
         answer.steps = steps + answer.steps
         return answer
@@ -222,7 +222,7 @@ extension LoopbackAnswer {
     /// Returns a copy of the response with additional steps at the end.
     ///
     /// - Parameter steps: The steps to perform after the existing steps, in order.
-    public func followed(by steps: LoopbackStep...) -> Self {
+    package func followed(by steps: LoopbackStep...) -> Self {
         var answer = self
         answer.steps += steps
         return answer
@@ -230,7 +230,7 @@ extension LoopbackAnswer {
 
     /// Returns a copy of the response after which the server closes the connection, without a `Connection: close`
     /// header.
-    public func closing() -> Self {
+    package func closing() -> Self {
         var answer = self
         answer.closes = true
         return answer
@@ -255,7 +255,7 @@ extension LoopbackAnswer {
     /// - Parameters:
     ///   - bytes: The uncompressed bytes of the body.
     ///   - status: The status code. The default is 200.
-    public static func gzip(_ bytes: [UInt8], status: Int = 200) -> Self {
+    package static func gzip(_ bytes: [UInt8], status: Int = 200) -> Self {
         .bytes(Gzip.stored(bytes), status: status, fields: [LoopbackField("Content-Encoding", "gzip")])
     }
 }

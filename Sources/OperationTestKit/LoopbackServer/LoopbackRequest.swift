@@ -23,7 +23,7 @@ public struct LoopbackRequest: Sendable {
     /// The bytes of the request line and all headers, including the final empty line.
     package var headBytes: [UInt8]
 
-    /// The received bytes of the body without chunk framing, up to ``LoopbackServer/Options/keptBodyBytes``.
+    /// The received bytes of the body without chunk framing, up to 1 MiB.
     public package(set) var body: [UInt8] = []
     /// The number of body bytes that have arrived, without chunk framing.
     public package(set) var bodyCount = 0
@@ -80,14 +80,14 @@ public struct LoopbackField: Hashable, Sendable, CustomStringConvertible {
 
 extension [LoopbackField] {
     /// Returns, in order, the values of all headers with the given name, which is not case-sensitive.
-    public func values(_ name: String) -> [String] {
+    package func values(_ name: String) -> [String] {
         let wanted = name.lowercased()
         return filter { $0.name.utf8.count == wanted.utf8.count && $0.name.lowercased() == wanted }.map(\.value)
     }
 
     /// Returns the value of the first header with the given name, which is not case-sensitive, or `nil` if no header
     /// has this name.
-    public func first(_ name: String) -> String? { values(name).first }
+    package func first(_ name: String) -> String? { values(name).first }
 
     /// Replaces all headers that have the given name with one header.
     ///
@@ -97,7 +97,7 @@ extension [LoopbackField] {
     /// - Parameters:
     ///   - name: The name of the header, which is not case-sensitive.
     ///   - value: The value of the new header.
-    public mutating func set(_ name: String, _ value: String) {
+    package mutating func set(_ name: String, _ value: String) {
         let wanted = name.lowercased()
         let place = firstIndex { $0.name.lowercased() == wanted } ?? endIndex
         removeAll { $0.name.lowercased() == wanted }

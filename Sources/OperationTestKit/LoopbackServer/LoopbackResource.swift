@@ -142,7 +142,7 @@ public enum TestPattern {
     public static let period = 65_521
 
     /// The bytes of one period of the pattern.
-    public static let block: [UInt8] = {
+    package static let block: [UInt8] = {
         var generator = SeededGenerator(seed: 1)
         return (0..<period).map { _ in UInt8(truncatingIfNeeded: generator.next()) }
     }()
@@ -193,7 +193,7 @@ public enum TestPattern {
     /// - Parameters:
     ///   - bytes: The bytes to compare with the pattern.
     ///   - offset: The offset of the first byte in the pattern. The default is 0.
-    public static func matches(_ bytes: [UInt8], from offset: Int = 0) -> Bool {
+    package static func matches(_ bytes: [UInt8], from offset: Int = 0) -> Bool {
         bytes.withUnsafeBytes { matches($0, from: offset) }
     }
 }

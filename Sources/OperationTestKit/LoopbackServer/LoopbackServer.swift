@@ -157,7 +157,7 @@ public final class LoopbackServer: Sendable {
     /// - Parameters:
     ///   - path: The path without a query. A `*` at the end matches any text.
     ///   - answer: A closure that returns the response. The server calls the closure on its thread.
-    public func routeEarly(_ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer) {
+    package func routeEarly(_ path: String, _ answer: @escaping @Sendable (LoopbackRequest) -> LoopbackAnswer) {
         routes.add(nil, path, early: true, answer)
     }
 
@@ -205,9 +205,7 @@ public final class LoopbackServer: Sendable {
 }
 
 extension LoopbackServer {
-    /// The most recent requests that the server received, including requests that are still incomplete.
-    ///
-    /// The option ``LoopbackServer/Options/keptRequests`` limits the number of requests.
+    /// The most recent 10,000 requests that the server received, including requests that are still incomplete.
     public var requests: [LoopbackRequest] { journal.requests }
 
     /// The first 1,000 violations of HTTP/1.1 by clients.
@@ -309,12 +307,12 @@ extension LoopbackServer {
         /// The maximum number of recent requests that the server keeps.
         ///
         /// The default is 10,000. The ``LoopbackServer/counts`` property includes all requests.
-        public var keptRequests = 10_000
+        package var keptRequests = 10_000
 
         /// The maximum number of bytes of each request body that the server keeps.
         ///
         /// The default is 1 MiB. The ``LoopbackRequest/bodyCount`` property includes all bytes.
-        public var keptBodyBytes = 1 << 20
+        package var keptBodyBytes = 1 << 20
 
         /// Creates options with the default values.
         public init() {}

@@ -117,7 +117,7 @@ public struct LoopbackStep: Sendable {
     ///   - bytes: The bytes to send.
     ///   - size: The number of bytes in each piece. The default is 1.
     ///   - interval: The time between pieces, on the server's clock.
-    public static func drip(_ bytes: [UInt8], size: Int = 1, every interval: Duration) -> Self {
+    package static func drip(_ bytes: [UInt8], size: Int = 1, every interval: Duration) -> Self {
         Self(kind: .drip(bytes[...], size: max(size, 1), every: interval))
     }
 
@@ -137,7 +137,7 @@ public struct LoopbackStep: Sendable {
     public static func stall(until gate: Gate) -> Self { Self(kind: .gate(gate)) }
 
     /// A step that sends nothing and keeps the connection open until the client or the server closes it.
-    public static var stallForever: Self { Self(kind: .forever) }
+    package static var stallForever: Self { Self(kind: .forever) }
 
     /// Returns a step that waits for a duration on the server's clock.
     public static func pause(_ duration: Duration) -> Self { Self(kind: .pause(duration)) }
@@ -178,7 +178,7 @@ public struct LoopbackStep: Sendable {
     /// Returns a step that calls a closure on the server's thread, for example to open a gate.
     ///
     /// The closure must not block, because the server cannot handle other connections during the call.
-    public static func call(_ body: @escaping @Sendable () -> Void) -> Self { Self(kind: .call(body)) }
+    package static func call(_ body: @escaping @Sendable () -> Void) -> Self { Self(kind: .call(body)) }
 
     /// A step that closes the connection (FIN).
     ///
@@ -186,7 +186,7 @@ public struct LoopbackStep: Sendable {
     public static var close: Self { Self(kind: .end(.close)) }
 
     /// A step that closes the sending side of the connection (FIN) and continues to read from the client.
-    public static var closeSending: Self { Self(kind: .end(.closeSending)) }
+    package static var closeSending: Self { Self(kind: .end(.closeSending)) }
 
     /// A step that resets the connection (RST).
     public static var reset: Self { Self(kind: .end(.reset)) }
