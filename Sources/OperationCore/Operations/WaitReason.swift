@@ -25,15 +25,15 @@ public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
         /// The operation is paused until your code lets it continue.
         public static let release = Kind("release")
         /// The operation is a group and waits for its children.
-        public static let children = Kind("children")
+        package static let children = Kind("children")
         /// The body blocks its thread while it waits for another operation.
-        public static let operation = Kind("operation")
+        package static let operation = Kind("operation")
         /// The operation waits for work that it shares with other operations.
         ///
         /// See ``SharedOperations``.
-        public static let sharedRun = Kind("sharedRun")
+        package static let sharedRun = Kind("sharedRun")
         /// The operation waits for a slot in its queue before it resumes its work.
-        public static let place = Kind("place")
+        package static let place = Kind("place")
     }
 
     /// The kind of event for which the operation waits.
