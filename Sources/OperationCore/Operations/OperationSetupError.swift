@@ -50,22 +50,22 @@ public struct OperationSetupError: Error, Sendable, Equatable, CustomStringConve
         /// The queue was shut down, or the group has ended.
         public static let closed = Code("closed")
         /// A setting, such as the width, has a value that is not valid.
-        public static let badSetting = Code("badSetting")
+        package static let badSetting = Code("badSetting")
         /// The caller cannot wait on this thread.
         ///
         /// For example, a body cannot wait until the queue that runs the body is empty, and the async body of a group
         /// cannot call `startAndWait()`.
-        public static let cannotWait = Code("cannotWait")
+        package static let cannotWait = Code("cannotWait")
         /// No queue with the given name is defined, or a queue with this name is already defined.
-        public static let name = Code("name")
+        package static let name = Code("name")
         /// The queue has no closure that can create the failed operation again.
-        public static let notRemakable = Code("notRemakable")
+        package static let notRemakable = Code("notRemakable")
         /// The failure is not in the queue's list of failures.
         public static let notListed = Code("notListed")
         /// Operations would wait for each other in a cycle.
         public static let cycle = Code("cycle")
         /// An operation that you passed to `addChain` cannot depend on the operation before it.
-        public static let chain = Code("chain")
+        package static let chain = Code("chain")
     }
 
     static func cycle(_ path: [String]) -> Self {

@@ -94,8 +94,8 @@ extension QueueManager {
 
     /// Blocks the calling thread until all operations and closures in the queue have ended.
     ///
-    /// - Throws: An ``OperationSetupError`` with the code `cannotWait` if the caller is a body that the queue runs.
-    ///   The wait would never end, because the body would wait for itself.
+    /// - Throws: An ``OperationSetupError`` if the caller is a body that the queue runs. The wait would never end,
+    ///   because the body would wait for itself.
     @available(*, noasync, message: "This method blocks the thread. Await drained() instead.")
     public func waitUntilAllFinished() throws(OperationSetupError) {
         if engine.isRunningCaller { throw .waitsForQueue(name) }

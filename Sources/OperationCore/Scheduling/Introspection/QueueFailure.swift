@@ -176,9 +176,10 @@ extension QueueManager {
     ///
     /// - Parameter failure: The failure of the operation to run again.
     /// - Returns: The new operation.
-    /// - Throws: An ``OperationSetupError`` with the code `notRemakable` if the queue has no closure that creates the
-    ///   operation again, or with the code `notListed` if the failure is not in ``failures``. If the queue cannot add
-    ///   the new operation, the method throws the same error as `add`, and the failure stays in the list.
+    /// - Throws: An ``OperationSetupError`` with the code `notListed` if the failure is not in ``failures``, or with
+    ///   another code if the queue has no closure that creates the operation again (see
+    ///   ``QueueFailure/canRunAgain``). If the queue cannot add the new operation, the method throws the same error as
+    ///   `add`, and the failure stays in the list.
     @discardableResult
     public func runAgain(_ failure: QueueFailure) throws(OperationSetupError) -> ManagedOperation {
         let (name, operationName) = (engine.name, failure.operation.displayName)
