@@ -2,7 +2,7 @@
 // See LICENSE in the repository's root.
 
 /// A policy that determines the outcome of a group without a body from the outcomes of its children.
-public struct GroupPolicy: Sendable, Hashable, CustomStringConvertible {
+public struct GroupPolicy: Sendable, Hashable {
     enum Rule: Hashable, Sendable {
         case failFast, collectAll, firstSuccess, firstEnd
         case quorum(Int)
@@ -22,10 +22,10 @@ public struct GroupPolicy: Sendable, Hashable, CustomStringConvertible {
     /// The group succeeds and cancels the other children as soon as a child succeeds.
     ///
     /// If all children have ended and none succeeded, the group fails.
-    public static let firstSuccess = GroupPolicy(rule: .firstSuccess)
+    package static let firstSuccess = GroupPolicy(rule: .firstSuccess)
 
     /// The group succeeds or fails with the first child that ends, and then cancels the other children.
-    public static let firstEnd = GroupPolicy(rule: .firstEnd)
+    package static let firstEnd = GroupPolicy(rule: .firstEnd)
 
     /// Returns a policy with which the group succeeds and cancels the other children as soon as `count` children
     /// succeed.
@@ -35,7 +35,7 @@ public struct GroupPolicy: Sendable, Hashable, CustomStringConvertible {
     /// `count` is zero or less, the group succeeds as soon as it starts.
     ///
     /// - Parameter count: The number of children that must succeed.
-    public static func quorum(_ count: Int) -> GroupPolicy { GroupPolicy(rule: .quorum(count)) }
+    package static func quorum(_ count: Int) -> GroupPolicy { GroupPolicy(rule: .quorum(count)) }
 
     /// The children decide nothing, because the group has a body.
     package static let bodyDecides = GroupPolicy(rule: .bodyDecides)
@@ -46,10 +46,5 @@ public struct GroupPolicy: Sendable, Hashable, CustomStringConvertible {
         case .firstSuccess, .firstEnd, .quorum: true
         case .failFast, .collectAll, .bodyDecides: false
         }
-    }
-
-    /// The name of the policy, such as `failFast` or `quorum of 2`.
-    public var description: String {
-        if case .quorum(let count) = rule { "quorum of \(count)" } else { "\(rule)" }
     }
 }
