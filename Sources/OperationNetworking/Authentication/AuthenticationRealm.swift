@@ -5,10 +5,8 @@ import Dispatch
 import Foundation
 import OperationCore
 
-/// A set of requests that use the same credential, which an ``Authenticator`` provides.
-///
-/// To create a realm, create an authenticator and read its ``Authenticator/realm`` property.
-public final class AuthenticationRealm: Sendable {
+/// The state of an ``Authenticator``, without the type of its credential.
+package final class AuthenticationRealm: Sendable {
     typealias Machine = CredentialMachine<any Sendable, Waiter>
 
     struct Closures: Sendable {
@@ -72,7 +70,7 @@ public final class AuthenticationRealm: Sendable {
     }
 
     /// The name of the realm, as set in ``AuthenticationOptions/name``.
-    public var name: String { options.name }
+    var name: String { options.name }
 
     var credential: (any Sendable)? { state.withLock { $0.machine.credential } }
     var postponedCount: Int { state.withLock { $0.machine.waitingCount } }

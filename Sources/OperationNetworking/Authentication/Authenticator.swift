@@ -163,14 +163,14 @@ public struct AuthenticationOptions: Sendable {
 /// }
 /// ```
 ///
-/// Create one authenticator for each realm, which is a set of requests that use the same credential. Keep a reference
-/// to the authenticator as long as operations use it.
+/// Create one authenticator for each realm, which is a set of requests that use the same credential. Add the
+/// authenticator to an operation, a group or a ``NetworkBase`` with `authenticate(by:)`, and keep a reference to the
+/// authenticator as long as operations use it.
 ///
 /// Guide: `Docs/Guides/Authentication.md`
 public final class Authenticator<Credential: Sendable>: Sendable {
-    /// The realm of this authenticator, which you can add to the `realms` of an operation, a group or a
-    /// ``NetworkBase``.
-    public let realm: AuthenticationRealm
+    /// The state of the authenticator.
+    package let realm: AuthenticationRealm
 
     /// Creates an authenticator from closures that apply and refresh its credential.
     ///

@@ -228,11 +228,7 @@ final class CredentialAgent: AttemptPolicy, @unchecked Sendable {
 // Set these properties before the operation starts.
 extension AnyNetworkOperation {
     /// The realms that can add a credential to the operation's requests.
-    ///
-    /// A request gets the credential of the first realm in this array that applies to the request's origin. Set this
-    /// property before the operation starts. If neither you nor the operation's ``NetworkBase`` sets this property, the
-    /// operation uses the realms of its group.
-    public var realms: [AuthenticationRealm] {
+    package var realms: [AuthenticationRealm] {
         get { (networkAttempts.policies?[.credential] as? CredentialAgent)?.realms ?? [] }
         set {
             guard maySet("list of realms") else { return }
@@ -240,7 +236,13 @@ extension AnyNetworkOperation {
         }
     }
 
-    /// Adds an authenticator's realm to the realms of the operation.
+    /// Adds an authenticator, which adds its credential to the operation's requests.
+    ///
+    /// If you add several authenticators, a request gets the credential of the first one that applies to the request's
+    /// origin. Call this method before the operation starts. If neither the operation nor its ``NetworkBase`` has an
+    /// authenticator, the operation uses the authenticators of its group.
+    ///
+    /// - Parameter authenticator: The authenticator to add.
     public func authenticate<Credential>(by authenticator: Authenticator<Credential>) {
         realms.append(authenticator.realm)
     }

@@ -154,12 +154,7 @@ public struct NetworkBase: Sendable {
         set { values.offlineHandler = newValue }
     }
     /// The realms of the authenticators that can add a credential to requests to the service.
-    ///
-    /// A request gets the credential of the first realm in this array that applies to the request's origin. To add a
-    /// realm, call ``authenticate(by:)``.
-    ///
-    /// The default is an empty array, which adds no credentials unless the operation's group has realms.
-    public var realms: [AuthenticationRealm] {
+    package var realms: [AuthenticationRealm] {
         get { values.realms }
         set { values.realms = newValue }
     }
@@ -550,8 +545,8 @@ extension NetworkOperation {
     /// after `super.init`. The method has these effects:
     ///
     /// - The operation copies the base's ``NetworkBase/rules``. The operation also copies `retry`, `rateLimit`,
-    ///   `offline`, `realms`, `postponed`, `log`, `observers`, the handlers and the callback queue, if you have set
-    ///   them in the base.
+    ///   `offline`, `postponed`, `log`, `observers`, the authenticators, the handlers and the callback queue, if you have
+    ///   set them in the base.
     /// - The operation adds missing ``NetworkBase/headers`` to each request to the origin of ``NetworkBase/url``. The
     ///   operation does not send these headers to another origin, even if a hook or a
     ///   ``PostponedOperations/Change`` changes the URL of the request, because a header might be a credential.
@@ -612,7 +607,7 @@ extension NetworkBase {
     ///
     /// The ``rules`` of the base apply to the status, the content type and error bodies.
     /// ``ResponseRules/maximumBytesInMemory`` does not apply, because the stream buffers at most about 64 KiB. The
-    /// settings for operations, such as ``realms``, ``retry``, ``offline`` and ``log``, have no effect.
+    /// settings for operations, such as authenticators, ``retry``, ``offline`` and ``log``, have no effect.
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which OperationKit percent-encodes and appends to ``NetworkBase/url``.
@@ -650,7 +645,7 @@ extension NetworkBase {
     /// ```
     ///
     /// For each connection, the sequence uses the URL, the headers, the session, the options and the rate limit of the
-    /// base. The settings for operations, such as ``realms`` and ``retry``, have no effect. For the accepted status and
+    /// base. The settings for operations, such as ``retry`` and ``offline``, have no effect. For the accepted status and
     /// content type, see ``ServerSentEvents``.
     ///
     /// - Parameters:
@@ -703,9 +698,12 @@ extension NetworkBase {
 }
 
 extension NetworkBase {
-    /// Adds an authenticator's realm to the ``realms`` of the service.
+    /// Adds an authenticator, which adds its credential to requests to the service.
     ///
-    /// - Parameter authenticator: The authenticator that adds its credential to the requests of the service.
+    /// If you add several authenticators, a request gets the credential of the first one that applies to the request's
+    /// origin. A base without authenticators adds no credentials, unless the operation's group has authenticators.
+    ///
+    /// - Parameter authenticator: The authenticator to add.
     public mutating func authenticate<Credential>(by authenticator: Authenticator<Credential>) {
         realms.append(authenticator.realm)
     }

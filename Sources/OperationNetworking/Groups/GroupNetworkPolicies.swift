@@ -120,16 +120,17 @@ extension GroupOperation {
 
     /// The realms whose credentials the network operations in the group use by default.
     ///
-    /// The same rules as for ``retry`` determine which operations use these realms. If you set an empty array,
-    /// operations in the group do not use the credentials of an enclosing group.
-    public var realms: [AuthenticationRealm] {
+    /// If the array is set to an empty one, operations in the group do not use the credentials of an enclosing group.
+    package var realms: [AuthenticationRealm] {
         get { networkPolicies?.realms.value?.list ?? [] }
         set { groupEngine?.changeNetworkPolicies { $0.set(newValue) } }
     }
 
-    /// Adds an authenticator's realm to the default realms of the network operations in the group.
+    /// Adds an authenticator, whose credential the network operations in the group use by default.
     ///
-    /// - Parameter authenticator: The authenticator whose realm to add.
+    /// The same rules as for ``retry`` determine which operations use the authenticators of the group.
+    ///
+    /// - Parameter authenticator: The authenticator to add.
     public func authenticate<Credential>(by authenticator: Authenticator<Credential>) {
         groupEngine?.changeNetworkPolicies { $0.add(authenticator.realm) }
     }
@@ -156,17 +157,11 @@ extension GroupScope {
         nonmutating set { engine.changeNetworkPolicies { $0.offline = .explicit(newValue) } }
     }
 
-    /// The realms whose credentials the network operations in the group use by default.
+    /// Adds an authenticator, whose credential the network operations in the group use by default.
     ///
-    /// The property has the same value as ``GroupOperation/realms``.
-    public var realms: [AuthenticationRealm] {
-        get { networkPolicies?.realms.value?.list ?? [] }
-        nonmutating set { engine.changeNetworkPolicies { $0.set(newValue) } }
-    }
-
-    /// Adds an authenticator's realm to the default realms of the network operations in the group.
+    /// The method has the same effect as ``GroupOperation/authenticate(by:)``.
     ///
-    /// - Parameter authenticator: The authenticator whose realm to add.
+    /// - Parameter authenticator: The authenticator to add.
     public func authenticate<Credential>(by authenticator: Authenticator<Credential>) {
         engine.changeNetworkPolicies { $0.add(authenticator.realm) }
     }

@@ -152,7 +152,8 @@ extension AnyNetworkOperation {
 
     /// The records of the operation's failed attempts, which are also available after a cancellation.
     ///
-    /// The operation records failed attempts only if it uses ``retry``, ``offline``, ``realms`` or ``postponed``.
+    /// The operation records failed attempts only if it uses ``retry``, ``offline``, ``postponed`` or an
+    /// ``Authenticator``.
     public var failedAttempts: [AttemptRecord] { networkAttempts.records }
 
     /// The key that a server uses to recognize a repeated request of the operation.
