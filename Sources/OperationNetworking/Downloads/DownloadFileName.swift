@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// A namespace for functions that create safe file names for downloads.
+/// A namespace for the function that creates safe file names for downloads.
 ///
 /// The file name of a download is always a single path component. The name does not contain slashes, backslashes,
 /// control characters or characters that change the writing direction. The name does not begin with a period, is at
@@ -25,7 +25,7 @@ public enum DownloadFileName {
     }
 
     /// Returns the safe part of an untrusted file name, or an empty string if no character of the name is safe.
-    public static func cleaned(_ name: String) -> String {
+    package static func cleaned(_ name: String) -> String {
         let isSafe = { (byte: UInt8) in byte.isLetter || byte.isDigit || "-_.".utf8.contains(byte) }
         let (first, last) = (name.utf8.first, name.utf8.last)
         if name.utf8.count <= limit, first != dot, last != dot, name.utf8.allSatisfy(isSafe) { return name }
