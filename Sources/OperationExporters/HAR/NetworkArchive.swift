@@ -41,7 +41,7 @@ public final class NetworkArchive: NetworkObserver {
         ///
         /// The default is 16 MiB. Beyond this limit, the archive removes the oldest entries. If the bodies of a single
         /// entry exceed the limit, the archive omits these bodies.
-        public var totalBodyBytes = 16 << 20
+        package var totalBodyBytes = 16 << 20
         /// The information that the archive hides.
         ///
         /// The default is `LogRedaction.secrets`. Unless you use `LogRedaction.none`, the archive also hides query
@@ -69,10 +69,10 @@ public final class NetworkArchive: NetworkObserver {
     public init(_ options: Options = Options()) { self.options = options }
 
     /// The number of entries in the archive.
-    public var count: Int { state.withLock { $0.entries.count } }
+    package var count: Int { state.withLock { $0.entries.count } }
 
     /// The number of entries that the archive has removed because of a limit since you last emptied the archive.
-    public var forgottenCount: Int { state.withLock { $0.forgottenCount } }
+    package var forgottenCount: Int { state.withLock { $0.forgottenCount } }
 
     /// Records an event of a network operation.
     public func observe(_ event: NetworkEvent) {
@@ -137,6 +137,8 @@ public final class NetworkArchive: NetworkObserver {
 
     /// Returns the archive as JSON in UTF-8.
     ///
+    /// If the archive has removed entries because of a limit, the JSON states their number.
+    ///
     /// - Throws: An error from the JSON encoder.
     public func har() throws -> Data {
         let (entries, forgotten) = state.withLock { ($0.entries, $0.forgottenCount) }
@@ -151,20 +153,11 @@ public final class NetworkArchive: NetworkObserver {
     ///
     /// - Throws: An error from the JSON encoder.
     public func takeHAR() throws -> Data {
-        let (entries, forgotten) = takeEntries()
-        return try Self.har(entries, forgotten)
-    }
-
-    /// Removes all entries of attempts that have ended.
-    ///
-    /// If an attempt is in progress, the archive adds the entries of the attempt later, when the attempt ends.
-    public func removeAll() { _ = takeEntries() }
-
-    private func takeEntries() -> (entries: Fifo<ArchiveEntry>, forgotten: Int) {
-        state.withLock { state in
+        let (entries, forgotten) = state.withLock { state in
             state.bodyBytes = 0
             return (exchange(&state.entries, with: Fifo()), exchange(&state.forgottenCount, with: 0))
         }
+        return try Self.har(entries, forgotten)
     }
 
     private static func har(_ kept: Fifo<ArchiveEntry>, _ forgotten: Int) throws -> Data {

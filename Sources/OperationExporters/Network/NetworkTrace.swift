@@ -38,7 +38,7 @@ public final class NetworkTrace: NetworkObserver {
     /// The maximum number of operations in the trace.
     ///
     /// Beyond this limit, the trace removes the oldest operations.
-    public let limit: Int
+    package let limit: Int
     private let state = Locked(State())
 
     /// Creates an empty trace.
@@ -54,8 +54,8 @@ public final class NetworkTrace: NetworkObserver {
 
     /// The number of operations that the trace has removed because of its limit.
     ///
-    /// The ``takeChromeTrace(with:)`` and ``removeAll()`` methods reset the number to 0.
-    public var forgottenCount: Int { state.withLock { $0.forgottenCount } }
+    /// The ``takeChromeTrace(with:)`` method resets the number to 0.
+    package var forgottenCount: Int { state.withLock { $0.forgottenCount } }
 
     /// Records an event of a network operation.
     public func observe(_ event: NetworkEvent) {
@@ -112,14 +112,7 @@ public final class NetworkTrace: NetworkObserver {
     /// - Parameter records: The queue records to include, from `queue.record`. The default is an empty array.
     /// - Throws: An error from the JSON encoder.
     public func takeChromeTrace(with records: [QueueRecord] = []) throws -> Data {
-        try Self.json(of: takeEnded().values, records)
-    }
-
-    /// Removes all operations that have ended and keeps the operations in progress.
-    public func removeAll() { _ = takeEnded() }
-
-    private func takeEnded() -> [UInt64: TracedOperation] {
-        state.withLock { state in
+        let operations = state.withLock { state in
             let all = state.operations
             state.operations = all.filter { $0.value.ended == nil }
             state.order = Fifo()
@@ -128,6 +121,7 @@ public final class NetworkTrace: NetworkObserver {
             state.forgottenCount = 0
             return all
         }
+        return try Self.json(of: operations.values, records)
     }
 
     private static func json(of operations: some Sequence<TracedOperation>, _ records: [QueueRecord]) throws -> Data {

@@ -19,8 +19,8 @@ import OperationNetworking
 ///
 /// The meter uses a bounded amount of memory, because the number of label values is limited. Labels contain methods,
 /// hosts, status classes, error codes, other names that OperationKit defines, and the names of watched queues. Labels
-/// do not contain paths or queries. The meter uses the value `other` for hosts and queue names beyond the limits in its
-/// ``Options``, for error codes beyond the first 100, and for nonstandard HTTP methods.
+/// do not contain paths or queries. The meter uses the value `other` for hosts beyond the first 50, for queue names and
+/// error codes beyond the first 100, and for nonstandard HTTP methods.
 public final class NetworkMeter: NetworkObserver {
     /// A set of options that determine the labels and buckets of a meter.
     public struct Options: Sendable {
@@ -32,12 +32,12 @@ public final class NetworkMeter: NetworkObserver {
         /// The maximum number of hosts with their own label value.
         ///
         /// The default is 50. The meter assigns label values to hosts in the order of their first requests.
-        public var hostLimit = 50
+        package var hostLimit = 50
         /// The maximum number of queue names with their own label value.
         ///
         /// The default is 100. The meter assigns label values to queue names in the order in which you watch the
         /// queues.
-        public var queueLimit = 100
+        package var queueLimit = 100
         /// The upper bounds, in seconds, of the histogram buckets.
         ///
         /// The default has 13 bounds from 5 milliseconds to one minute. The meter ignores values that are not positive
