@@ -156,7 +156,7 @@ public final class RateLimit: Sendable {
     }
 
     /// The number of requests that are currently waiting for a token.
-    public var waitingCount: Int { state.withLock { $0.lanes.values.reduce(0) { $0 + $1.machine.waitingCount } } }
+    package var waitingCount: Int { state.withLock { $0.lanes.values.reduce(0) { $0 + $1.machine.waitingCount } } }
 
     /// The number of hosts whose tokens the limit tracks.
     package var laneCount: Int { state.withLock { $0.lanes.count } }

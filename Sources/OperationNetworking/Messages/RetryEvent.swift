@@ -51,11 +51,11 @@ public struct RetryEvent: Sendable {
     public let rule: RetryRule?
     /// The number of retries that the budget currently allows for the origin of the request, or `nil` if there is no
     /// budget.
-    public let budgetLeft: Int?
+    package var budgetLeft: Int?
     /// The remaining time in ``RetryPolicy/window``, or `nil` if the policy has no window.
-    public let timeLeft: Duration?
+    package var timeLeft: Duration?
     /// The time until the operation's deadline or timeout, or `nil` if the operation has neither.
-    public let deadlineLeft: Duration?
+    package var deadlineLeft: Duration?
 
     /// Creates a retry event, for testing code that handles events.
     ///
@@ -66,29 +66,22 @@ public struct RetryEvent: Sendable {
     ///   - reason: The reason for the decision.
     ///   - rule: The rule of the retry policy that matches the failure. The default is `nil`, which means that no rule
     ///     matches.
-    ///   - budgetLeft: The number of retries that the budget currently allows. The default is `nil`, which means that
-    ///     there is no budget.
-    ///   - timeLeft: The remaining time in ``RetryPolicy/window``. The default is `nil`, which means that the policy
-    ///     has no window.
-    ///   - deadlineLeft: The time until the operation's deadline or timeout. The default is `nil`, which means that the
-    ///     operation has neither.
     public init(
-        attempt: Int, error: NetworkError, pause: Duration? = nil, reason: RetryReason, rule: RetryRule? = nil,
-        budgetLeft: Int? = nil, timeLeft: Duration? = nil, deadlineLeft: Duration? = nil
+        attempt: Int, error: NetworkError, pause: Duration? = nil, reason: RetryReason, rule: RetryRule? = nil
     ) {
         self.attempt = attempt
         self.error = error
         self.pause = pause
         self.reason = reason
         self.rule = rule
-        self.budgetLeft = budgetLeft
-        self.timeLeft = timeLeft
-        self.deadlineLeft = deadlineLeft
     }
 }
 
 extension RetryEvent: CustomStringConvertible {
     /// A description of the decision in one line, for a log.
+    ///
+    /// The line contains the retries that are left in the budget, and the time until the end of the policy's window and
+    /// until the operation's deadline.
     public var description: String {
         let outcome = pause.map { "next attempt in \($0.inSeconds)" } ?? "no other attempt"
         let because = rule.map { " (\($0.reason))" } ?? ""

@@ -80,10 +80,10 @@ public final class OriginPauses: Sendable {
     }
 
     /// Returns the remaining duration of the pause for a URL's origin, or `nil` if there is no pause.
-    public func left(for url: URL) -> Duration? { RequestOrigin(of: url).flatMap { left(for: $0) } }
+    package func left(for url: URL) -> Duration? { RequestOrigin(of: url).flatMap { left(for: $0) } }
 
     /// The number of operations that are currently waiting for the end of a pause.
-    public var waitingCount: Int { machine.withLock { $0.waitingCount } }
+    package var waitingCount: Int { machine.withLock { $0.waitingCount } }
 
     package func left(for origin: RequestOrigin, hasWaited: Bool = false) -> Duration? {
         let now = clock.now

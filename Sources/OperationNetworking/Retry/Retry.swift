@@ -180,9 +180,9 @@ extension RetryEvent {
     ) {
         self.init(
             attempt: attempt.number, error: attempt.error, pause: evaluation.pause, reason: evaluation.reason,
-            rule: evaluation.rule,
-            budgetLeft: attempt.request.flatMap { request in retry.budget.map { $0.left(for: request.origin) } },
-            timeLeft: retry.policy.window.map { max($0 - moment.elapsed, .zero) },
-            deadlineLeft: moment.left.map { max($0, .zero) })
+            rule: evaluation.rule)
+        budgetLeft = attempt.request.flatMap { request in retry.budget.map { $0.left(for: request.origin) } }
+        timeLeft = retry.policy.window.map { max($0 - moment.elapsed, .zero) }
+        deadlineLeft = moment.left.map { max($0, .zero) }
     }
 }

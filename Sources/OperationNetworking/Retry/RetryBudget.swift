@@ -86,7 +86,7 @@ public final class RetryBudget: Sendable {
     /// Returns the number of retries that the budget currently allows for a URL's origin.
     ///
     /// - Returns: The number of retries, or `nil` if the URL is not a valid `http` or `https` URL.
-    public func left(for url: URL) -> Int? {
+    package func left(for url: URL) -> Int? {
         RequestOrigin(of: url).map { left(for: $0) }
     }
 

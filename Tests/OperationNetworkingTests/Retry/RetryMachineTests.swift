@@ -174,9 +174,8 @@ struct RetryMachineTests {
 
     @Test func `times are described in seconds, to the millisecond`() {
         let error = NetworkError(code: .timedOut, phase: .awaitingResponse, message: "")
-        let event = RetryEvent(
-            attempt: 1, error: error, pause: .nanoseconds(1_234_567_890), reason: .mayPass, budgetLeft: 3,
-            timeLeft: .microseconds(59_999_499), deadlineLeft: .seconds(-1))
+        var event = RetryEvent(attempt: 1, error: error, pause: .nanoseconds(1_234_567_890), reason: .mayPass)
+        (event.budgetLeft, event.timeLeft, event.deadlineLeft) = (3, .microseconds(59_999_499), .seconds(-1))
         #expect(
             event.description == "attempt 1 failed (timedOut): next attempt in 1.235 s, mayPass, 3 left in the budget, "
                 + "59.999 s left in the window, 0.000 s until the deadline")
