@@ -31,7 +31,7 @@ public final class EventRecorder<Event: Sendable>: Sendable {
     public var events: [Event] { state.withLock { $0.events } }
 
     /// The number of recorded events.
-    public var count: Int { state.withLock { $0.events.count } }
+    package var count: Int { state.withLock { $0.events.count } }
 
     /// Removes all recorded events.
     ///

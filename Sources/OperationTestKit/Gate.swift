@@ -42,7 +42,7 @@ public final class Gate: Sendable {
     package var isOpen: Bool { state.withLock { $0.isOpen } }
 
     /// The number of threads and tasks that are waiting at the gate.
-    public var waitingCount: Int { state.withLock { $0.waiting.count } }
+    package var waitingCount: Int { state.withLock { $0.waiting.count } }
 
     /// Opens the gate permanently and resumes all waiting threads and tasks.
     public func open() {

@@ -40,7 +40,7 @@ public final class ManualClock: OperationClock {
     public var pendingCount: Int { state.withLock { $0.heap.count } }
 
     /// The time at which the next action is due, or `nil` if no action is pending.
-    public var nextDue: OperationInstant? { state.withLock { $0.heap.nextDue } }
+    package var nextDue: OperationInstant? { state.withLock { $0.heap.nextDue } }
 
     /// Advances the clock by a duration and calls all actions that become due.
     ///
@@ -54,7 +54,7 @@ public final class ManualClock: OperationClock {
     /// Advances the clock to a time and calls all actions that become due.
     ///
     /// If the time is in the past, the clock keeps its current time.
-    public func advance(to goal: OperationInstant) {
+    package func advance(to goal: OperationInstant) {
         while let action = nextAction(until: goal) { action() }
         state.withLock { $0.now = max($0.now, goal) }
     }

@@ -108,7 +108,7 @@ struct CatalogEndpointTests {
         let file = try await DownloadCover(of: 1, to: place, in: bench.catalog(token: "old")).run()
         #expect(file.path() == place.path())
         #expect(try String(contentsOf: place, encoding: .utf8) == "a picture")
-        #expect(bench.sent.count == 2 && bench.refreshes.count == 1)
+        #expect(bench.sent.count == 2 && bench.refreshes.events.count == 1)
     }
 
     @Test func `an expired token is refreshed once for all requests`() async throws {

@@ -326,7 +326,7 @@ public struct LoopbackServerError: Error, Hashable, Sendable, CustomStringConver
     /// The address on which the server could not listen.
     package let address: LoopbackAddress
     /// The system's error number (`errno`), or 0 if there is none.
-    public let systemErrorNumber: Int32
+    package let systemErrorNumber: Int32
 
     /// A description of the error that includes a possible solution.
     public var description: String {

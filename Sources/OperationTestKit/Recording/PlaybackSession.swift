@@ -38,7 +38,7 @@ public final class PlaybackSession: NetworkSession {
     private static let portionSize = 1 << 16
 
     /// The recording whose responses the session plays back.
-    public let recording: SessionRecording
+    package let recording: SessionRecording
     private let name: String
     private let rules: PlaybackRules
     private let redactor: RecordingRedactor
@@ -54,8 +54,8 @@ public final class PlaybackSession: NetworkSession {
     ///   - rules: The rules that determine whether a request matches an exchange. By default, the session compares the
     ///     method, the URL and the body.
     ///   - bodyLimit: The maximum number of bytes of each request body that the session keeps in memory. The default is
-    ///     `nil`, which uses the recording's ``SessionRecording/bodyLimit``. If this limit is unknown, the session uses
-    ///     4 MiB.
+    ///     `nil`, which uses the limit of the ``RecordingSession``, or 4 MiB if the recording does not contain this
+    ///     limit.
     public convenience init(
         _ recording: SessionRecording, rules: PlaybackRules = PlaybackRules(), bodyLimit: Int? = nil
     ) {
@@ -69,8 +69,8 @@ public final class PlaybackSession: NetworkSession {
     ///   - rules: The rules that determine whether a request matches an exchange. By default, the session compares the
     ///     method, the URL and the body.
     ///   - bodyLimit: The maximum number of bytes of each request body that the session keeps in memory. The default is
-    ///     `nil`, which uses the recording's ``SessionRecording/bodyLimit``. If this limit is unknown, the session uses
-    ///     4 MiB.
+    ///     `nil`, which uses the limit of the ``RecordingSession``, or 4 MiB if the recording does not contain this
+    ///     limit.
     /// - Throws: A ``SessionRecordingError`` if the file is not a readable recording.
     public convenience init(
         contentsOf file: URL, rules: PlaybackRules = PlaybackRules(), bodyLimit: Int? = nil
@@ -95,7 +95,7 @@ public final class PlaybackSession: NetworkSession {
     }
 
     /// The methods and URLs of the requests that matched no exchange.
-    public var unmatchedRequests: [String] { unmatched.events }
+    package var unmatchedRequests: [String] { unmatched.events }
 
     /// Checks that the session has used all exchanges and that all requests matched an exchange.
     ///

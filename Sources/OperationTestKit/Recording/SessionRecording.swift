@@ -15,11 +15,11 @@ public struct SessionRecording: Sendable {
     /// The information that the recording hides.
     ///
     /// A ``PlaybackSession`` hides the same information in requests before it compares them with the recording.
-    public let redaction: LogRedaction
+    package let redaction: LogRedaction
     /// The maximum size, in bytes, of each body in the recording, or `nil` if the limit is unknown.
     ///
     /// The limit is unknown if an older version of OperationTestKit created the recording.
-    public let bodyLimit: Int?
+    package let bodyLimit: Int?
 
     /// Creates a recording from exchanges.
     package init(_ exchanges: [RecordedExchange] = [], redaction: LogRedaction = .secrets) {
@@ -34,7 +34,7 @@ public struct SessionRecording: Sendable {
     ///
     /// - Parameter file: The file URL of the recording.
     /// - Throws: A ``SessionRecordingError`` if the file is not a readable recording.
-    public init(contentsOf file: URL) throws(SessionRecordingError) {
+    package init(contentsOf file: URL) throws(SessionRecordingError) {
         let data: Data
         do {
             data = try Data(contentsOf: file)
