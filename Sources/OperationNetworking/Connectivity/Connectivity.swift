@@ -59,7 +59,7 @@ public struct Connectivity: Sendable, Hashable {
     public static let unknown = Connectivity(.unknown)
 
     /// A Boolean value that indicates whether the network is unavailable.
-    public var isOffline: Bool { status == .unsatisfied }
+    package var isOffline: Bool { status == .unsatisfied }
 }
 
 extension Connectivity: CustomStringConvertible {
@@ -102,7 +102,7 @@ extension Connectivity {
 /// ```swift
 /// func follow(_ monitor: any ConnectivityMonitor) async {
 ///     for await connectivity in monitor.updates {
-///         print(connectivity.isOffline ? "offline" : "online")
+///         print(connectivity.status == .unsatisfied ? "offline" : "online")
 ///     }
 /// }
 /// ```

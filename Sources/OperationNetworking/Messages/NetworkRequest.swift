@@ -133,7 +133,7 @@ public struct NetworkRequest: Sendable {
 
     /// A Boolean value that indicates whether the method is idempotent, which means that two identical requests have
     /// the same effect as one.
-    public var isIdempotent: Bool { ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method) }
+    package var isIdempotent: Bool { ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method) }
 
     /// Whether the session waits for a `100 Continue` response, which a request without content must not expect
     /// (RFC 9110, section 10.1.1).

@@ -83,7 +83,7 @@ extension CancellationCause.Code {
 extension CancellationCause {
     /// A cause that indicates that the program canceled the operation's network task, or that a hook threw a
     /// `CancellationError`.
-    public static let networkTaskCancelled = CancellationCause(
+    package static let networkTaskCancelled = CancellationCause(
         code: .networkTaskCancelled,
         message: "The operation was not canceled, but its network task was, or a hook threw a CancellationError.")
 }

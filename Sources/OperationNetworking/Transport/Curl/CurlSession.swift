@@ -68,7 +68,7 @@
         /// If you call the method on the session's thread, for example in a method of a ``NetworkReceiver``, the method
         /// does not wait.
         @available(*, noasync, message: "This method blocks the thread. Call close() instead.")
-        public func closeAndWait() {
+        package func closeAndWait() {
             engine.close()
             engine.waitForThread()
         }
