@@ -71,5 +71,5 @@ public struct CatalogProblem: Error, Decodable, Equatable {
 
 extension NetworkError {
     /// The error that the service described in the response, regardless of the status code.
-    public var catalogProblem: CatalogProblem? { apiError() ?? cause as? CatalogProblem }
+    public var catalogProblem: CatalogProblem? { apiError as? CatalogProblem ?? cause as? CatalogProblem }
 }

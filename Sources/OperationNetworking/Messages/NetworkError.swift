@@ -197,13 +197,6 @@ extension NetworkError {
         set { change { $0.apiError = newValue.map(Boxed.init) } }
     }
 
-    /// Returns the ``apiError`` if it has the given type; otherwise, `nil`.
-    ///
-    /// - Parameter type: The type of the error. By default, the compiler infers the type from the context.
-    public func apiError<Problem: Error>(as type: Problem.Type = Problem.self) -> Problem? {
-        apiError as? Problem
-    }
-
     mutating func change(_ change: (inout Details) -> Void) {
         var details = details ?? Details()
         change(&details)

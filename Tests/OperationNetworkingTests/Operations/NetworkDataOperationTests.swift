@@ -70,7 +70,7 @@ struct NetworkDataOperationTests {
         #expect(error?.status == 409)
         #expect(error?.phase == .evaluating)
         #expect(error?.bodyPrefix == Data(#"{"reason":"sold out"}"#.utf8))
-        #expect(error?.apiError(as: Problem.self) == Problem(reason: "sold out"))
+        #expect((error?.apiError as? Problem) == Problem(reason: "sold out"))
         #expect(error?.request?.method == "GET")
         #expect(error?.isUnsent == false)
         #expect(error.map { "\($0)".contains("secret") } == false)
@@ -275,7 +275,7 @@ struct NetworkDataOperationTests {
         let operation = bench.text()
         operation.responseRules.decodeError = ResponseRules.jsonError(Problem.self)
         let error = await failure(of: operation)
-        #expect(error?.apiError(as: Problem.self)?.reason == long)
+        #expect((error?.apiError as? Problem)?.reason == long)
         #expect(error?.bodyPrefix?.count == 16 << 10)
     }
 }

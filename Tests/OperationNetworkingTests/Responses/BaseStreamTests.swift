@@ -40,7 +40,7 @@ struct BaseStreamTests {
         base.rules.decodeError = ResponseRules.jsonError(Problem.self)
         let full = await #expect(throws: NetworkError.self) { try await base.stream("full") }
         #expect(full?.code == .unacceptableStatus && full?.status == 507)
-        #expect(full?.apiError(as: Problem.self)?.reason == "full")
+        #expect((full?.apiError as? Problem)?.reason == "full")
         #expect(full?.bodyPrefix == Data(#"{"reason":"full"}"#.utf8))
         base.rules.statuses = .success(or: 507)
         #expect(try await base.stream("full").head.status == 507)
