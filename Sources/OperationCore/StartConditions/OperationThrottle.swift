@@ -175,8 +175,8 @@ public struct ThrottleRule: Sendable {
     ///     operation with the key.
     ///   - early: The value that determines how OperationKit handles the operation if it would begin too early. The
     ///     default is ``Early/drop``.
-    ///   - registry: The throttle that records the executions for the key. The default is `nil`, which uses the throttle
-    ///     that all such rules in the process share.
+    ///   - registry: The throttle that records the executions for the key. The default is `nil`, which uses the
+    ///     throttle that all such rules in the process share.
     public init(key: String, interval: Duration, early: Early = .drop, in registry: OperationThrottle? = nil) {
         self.key = key
         self.interval = max(interval, .zero)

@@ -65,13 +65,13 @@ public struct OfflinePolicy: Sendable {
     public var rules = RetryRule.offline
     /// The HTTP methods of the requests that an operation can safely send again after a failure.
     ///
-    /// The default is the value in ``RetryPolicy/standard``. If the value is `nil`, all methods count as safe. After a
-    /// failure of a request with any other method, the operation waits only in the following cases:
+    /// The default is the default value of ``RetryPolicy/methods``. If the value is `nil`, all methods count as safe.
+    /// After a failure of a request with any other method, the operation waits only in the following cases:
     ///
     /// - ``NetworkError/isUnsent`` is `true`.
     /// - A refresh of the credential failed.
     /// - The request has an `Idempotency-Key` header.
-    public var methods = RetryPolicy.standard.methods
+    public var methods = RetryPolicy().methods
     /// The maximum total time for which an operation waits for the network.
     ///
     /// The default is 5 minutes. If the value is `nil`, the time is not limited. When the operation has waited that

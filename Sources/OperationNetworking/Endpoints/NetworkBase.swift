@@ -84,7 +84,7 @@ public struct NetworkBase: Sendable {
     }
     /// The transfer options of each request, such as its timeouts.
     ///
-    /// The default is ``TransferOptions/standard``.
+    /// The default is the default value of each option.
     public var options: TransferOptions {
         get { values.options }
         set { values.options = newValue }
@@ -545,8 +545,8 @@ extension NetworkOperation {
     /// after `super.init`. The method has these effects:
     ///
     /// - The operation copies the base's ``NetworkBase/rules``. The operation also copies `retry`, `rateLimit`,
-    ///   `offline`, `postponed`, `log`, `observers`, the authenticators, the handlers and the callback queue, if you have
-    ///   set them in the base.
+    ///   `offline`, `postponed`, `log`, `observers`, the authenticators, the handlers and the callback queue, if you
+    ///   have set them in the base.
     /// - The operation adds missing ``NetworkBase/headers`` to each request to the origin of ``NetworkBase/url``. The
     ///   operation does not send these headers to another origin, even if a hook or a
     ///   ``PostponedOperations/Change`` changes the URL of the request, because a header might be a credential.
@@ -645,8 +645,8 @@ extension NetworkBase {
     /// ```
     ///
     /// For each connection, the sequence uses the URL, the headers, the session, the options and the rate limit of the
-    /// base. The settings for operations, such as ``retry`` and ``offline``, have no effect. For the accepted status and
-    /// content type, see ``ServerSentEvents``.
+    /// base. The settings for operations, such as ``retry`` and ``offline``, have no effect. For the accepted status
+    /// and content type, see ``ServerSentEvents``.
     ///
     /// - Parameters:
     ///   - path: The unencoded path, which OperationKit percent-encodes and appends to ``NetworkBase/url``.

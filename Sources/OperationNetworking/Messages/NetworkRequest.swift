@@ -69,11 +69,11 @@ public struct NetworkRequest: Sendable {
     ///   - url: An absolute URL with the scheme `http` or `https` and a host.
     ///   - headers: The headers of the request. The default is an empty list.
     ///   - body: The body of the request. The default is ``RequestBody/none``.
-    ///   - options: The options for the transfer, such as its timeouts. The default is ``TransferOptions/standard``.
+    ///   - options: The options for the transfer, such as its timeouts. By default, each option has its default value.
     /// - Throws: A ``NetworkError`` if the method, the URL, a header, the body or an option is not valid.
     public init(
         _ method: String = "GET", url: URL, headers: HeaderFields = [:], body: RequestBody = .none,
-        options: TransferOptions = .standard
+        options: TransferOptions = TransferOptions()
     ) throws(NetworkError) {
         let checks = RequestChecks(method: method, url: url)
         try checks.check(options)
@@ -230,9 +230,9 @@ extension NetworkRequest {
     ///
     /// - Parameters:
     ///   - request: The request to convert.
-    ///   - options: The options for the transfer, such as its timeouts. The default is ``TransferOptions/standard``.
+    ///   - options: The options for the transfer, such as its timeouts. By default, each option has its default value.
     /// - Throws: A ``NetworkError`` if the method, the URL, a header, the body or an option is not valid.
-    public init(_ request: URLRequest, options: TransferOptions = .standard) throws(NetworkError) {
+    public init(_ request: URLRequest, options: TransferOptions = TransferOptions()) throws(NetworkError) {
         try self.init(request, options: options, body: Self.body(of: request))
     }
 
@@ -350,7 +350,7 @@ public struct TransferOptions: Sendable, Hashable {
     }
 
     /// Transfer options with the default values.
-    public static let standard = TransferOptions()
+    package static let standard = TransferOptions()
 }
 
 /// A priority that determines the order in which a session sends waiting requests to a host.

@@ -163,9 +163,9 @@ extension NetworkEvent {
         public static let attemptEnded = Kind("attemptEnded")
         /// The operation decided whether to make another attempt after a failed attempt.
         ///
-        /// The operation sends this event only if it has a policy that can affect the decision, such as a ``Retry``. The
-        /// description of the event contains the decision. To read the decision of a ``Retry``, set the operation's
-        /// `retryHandler`.
+        /// The operation sends this event only if it has a policy that can affect the decision, such as a ``Retry``.
+        /// The description of the event contains the decision. To read the decision of a ``Retry``, set the
+        /// operation's `retryHandler`.
         public static let decided = Kind("decided")
         /// The program suspended the operation.
         public static let suspended = Kind("suspended")

@@ -40,7 +40,8 @@ import OperationCore
 public struct Retry: Sendable {
     /// The policy that decides whether an operation sends a failed request again.
     ///
-    /// The default is ``RetryPolicy/standard``.
+    /// The default policy allows three attempts, which begin within one minute, for requests that a server can safely
+    /// process more than once.
     public var policy: RetryPolicy
     /// The backoff that determines the pauses between attempts.
     ///
@@ -80,15 +81,15 @@ public struct Retry: Sendable {
     /// Creates retry settings from a policy, backoffs and a budget.
     ///
     /// - Parameters:
-    ///   - policy: The policy that decides whether an operation sends a failed request again. The default is
-    ///     ``RetryPolicy/standard``.
+    ///   - policy: The policy that decides whether an operation sends a failed request again. By default, each property
+    ///     of the policy has its default value.
     ///   - backoff: The backoff that determines the pauses between attempts. The default is ``RetryBackoff/standard``.
     ///   - throttledBackoff: The backoff that determines the pauses if the server reports that it is overloaded. The
     ///     default is ``RetryBackoff/throttled``.
     ///   - budget: The budget that limits the total number of retries. The default is ``RetryBudget/shared``. A value
     ///     of `nil` does not limit the number.
     public init(
-        policy: RetryPolicy = .standard, backoff: RetryBackoff = .standard,
+        policy: RetryPolicy = RetryPolicy(), backoff: RetryBackoff = .standard,
         throttledBackoff: RetryBackoff = .throttled, budget: RetryBudget? = .shared
     ) {
         self.policy = policy

@@ -17,7 +17,7 @@ import OperationCore
 /// A ``RetryBackoff`` determines the pauses between attempts, and a ``RetryBudget`` limits the total number of retries.
 ///
 /// ```swift
-/// var policy = RetryPolicy.standard
+/// var policy = RetryPolicy()
 /// policy.maximumAttempts = 5
 /// policy.decide = { attempt in
 ///     attempt.error.status == 404 ? .again : .asPolicySays
@@ -76,10 +76,6 @@ public struct RetryPolicy: Sendable {
 
     /// Creates a policy with the default values.
     public init() {}
-
-    /// A policy that allows three attempts, which begin within one minute, for requests that a server can safely
-    /// process more than once.
-    public static let standard = RetryPolicy()
 
     /// A policy that allows retries for requests with any HTTP method.
     ///
