@@ -37,7 +37,7 @@ public final class PostponedOperations: Sendable {
     private typealias Entry = WaitingOperation<AttemptPolicyDecision>
 
     /// A phrase that describes the event for which the operations wait, such as "until it is paid".
-    public let reason: String
+    package let reason: String
     private let rule: @Sendable (FailedAttempt) -> Bool
     /// A gate that never opens.
     private let gate = Locked(GateMachine<Entry>(pace: .atOnce, now: OperationInstant(offset: .zero)))
@@ -58,7 +58,7 @@ public final class PostponedOperations: Sendable {
     public var operations: [any AnyNetworkOperation] { gate.withLock { $0.waiters }.compactMap(\.operation) }
 
     /// The number of paused operations.
-    public var count: Int { gate.withLock { $0.count } }
+    package var count: Int { gate.withLock { $0.count } }
 
     /// Resumes all paused operations, in the order in which they were paused, so that each operation sends its request
     /// again.
