@@ -291,7 +291,7 @@ struct GroupRecoveryTests {
         #expect(group.isCancelled)
     }
 
-    @Test func `a shielded child that is canceled by itself is recovered in a canceled group`() async throws {
+    @Test func `a shielded child that is canceled alone is recovered in a canceled group`() async throws {
         let asked = EventRecorder<String>()
         let child = HandDriven("kept")
         let group = GroupOperation(policy: .failFast)
