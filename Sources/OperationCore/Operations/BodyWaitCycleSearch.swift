@@ -6,8 +6,6 @@
 /// The search collects the operations that must end first. An operation can end if nothing else must end first. If one
 /// of several operations is enough, such as any holder of a category, an operation can end if one of them can. The
 /// operations that are left wait, directly or through others, for each other or for the bodies.
-///
-/// If some of them only wait behind others in a line, they overtake these, and the search begins again.
 struct BodyWaitCycleSearch {
     /// The number of operations that a search visits when a wait begins.
     static let fewOperations = 64
@@ -28,8 +26,6 @@ struct BodyWaitCycleSearch {
     }
 
     private let bodies: [ObjectIdentifier: ManagedOperation]
-    /// Whether operations that are before others in a line must end first.
-    private var includesLines = false
     private var nodes: [Node] = []
     private var numbers: [ObjectIdentifier: Int] = [:]
     /// Sets of operations, one of which must end before `user` can end.
@@ -42,7 +38,7 @@ struct BodyWaitCycleSearch {
         var search = BodyWaitCycleSearch(bodies)
         if let body = search.bodies[ObjectIdentifier(first)] { return closed([first], by: body) }
         _ = search.number(of: first)
-        return search.wayAfterOvertaking(visiting: most).flatMap { way in
+        return search.way(visiting: most).flatMap { way in
             way.last.map { closed(way.map(\.operation), by: $0.body ?? first) }
         }
     }
@@ -56,7 +52,7 @@ struct BodyWaitCycleSearch {
         var search = BodyWaitCycleSearch([WaitingBody(operation: operation, mayOutlive: false)])
         // This node represents the waiting operation. If another operation needs it, that is a separate node.
         search.nodes.append(Node(operation: operation))
-        return search.wayAfterOvertaking(visiting: most).map { closed($0.dropFirst().map(\.operation), by: operation) }
+        return search.way(visiting: most).map { closed($0.dropFirst().map(\.operation), by: operation) }
     }
 
     private init(_ bodies: [WaitingBody]) {
@@ -86,20 +82,6 @@ struct BodyWaitCycleSearch {
         return nodes.count - 1
     }
 
-    /// Lets operations overtake others until no cycle leads through a line, and returns the path that is left.
-    private func wayAfterOvertaking(visiting most: Int) -> [Node]? {
-        var search = self
-        search.includesLines = true
-        while let way = search.way(visiting: most) {
-            // An operation overtakes at most once, so this ends.
-            let hasOvertaken = zip(way, way.dropFirst()).contains { $0.operation.overtake($1.operation) }
-            search = self
-            search.includesLines = hasOvertaken
-            if !hasOvertaken { return search.way(visiting: most) }
-        }
-        return nil
-    }
-
     /// Returns the path from the first operation to an operation that needs a body, if the first one cannot end.
     private mutating func way(visiting most: Int) -> [Node]? {
         var position = 0
@@ -107,8 +89,7 @@ struct BodyWaitCycleSearch {
         while position < min(nodes.count, most) {
             defer { position += 1 }
             guard nodes[position].body == nil else { continue }
-            let operation = nodes[position].operation
-            for others in operation.needs(atMost: most, includesLines: includesLines) where !others.isEmpty {
+            for others in nodes[position].operation.needs(atMost: most) where !others.isEmpty {
                 let numbers = others.map { number(of: $0) }
                 for other in numbers {
                     nodes[other].uses.append(needs.count)
@@ -168,10 +149,9 @@ extension ManagedOperation {
     /// Returns the known needs that must be met before the operation can end, each as a list of which one operation
     /// must end.
     ///
-    /// - Parameters:
-    ///   - most: The maximum number of operations in a list. At most this number of a group's children is included.
-    ///   - includesLines: Whether to include the operations that are before this one in a line.
-    fileprivate func needs(atMost most: Int, includesLines: Bool) -> [[ManagedOperation]] {
+    /// - Parameter most: The maximum number of operations in a list. At most this number of a group's children is
+    ///   included.
+    fileprivate func needs(atMost most: Int) -> [[ManagedOperation]] {
         let (isOver, isDecided, waits, node, gate, host) = core.withLock { core in
             let isWaiting = !core.machine.isStarted && !core.isReady
             let extras = core.extras
@@ -189,13 +169,8 @@ extension ManagedOperation {
         if most > BodyWaitCycleSearch.fewOperations, let host {
             all += host.operationsBeforeBarriers(of: self, atMost: most).map(\.life)
         }
-        if includesLines { all += gate?.operationsAhead(of: self) ?? [] }
         let needs = [siblingsThatFillWidth(atMost: most)] + (gate?.needs(of: self, atMost: most) ?? [])
         return needs + all.map { [$0] }
-    }
-
-    fileprivate func overtake(_ other: ManagedOperation) -> Bool {
-        core.withLock { $0.extras?.gate }?.overtake(other, by: self) ?? false
     }
 }
 

@@ -42,10 +42,4 @@ class StartGate {
 
     /// Returns the operations for which the operation waits here, each time a list of which one must end.
     func needs(of operation: ManagedOperation, atMost most: Int) -> [[ManagedOperation]] { [] }
-
-    /// Returns the operations that are before the operation in the lines in which it waits here.
-    func operationsAhead(of operation: ManagedOperation) -> [ManagedOperation] { [] }
-
-    /// Lets the operation overtake another one that is before it in a line, and returns whether it did.
-    func overtake(_ other: ManagedOperation, by operation: ManagedOperation) -> Bool { false }
 }

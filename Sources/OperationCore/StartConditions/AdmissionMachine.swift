@@ -70,18 +70,6 @@ final class OperationAdmission: StartGate {
         case .none, .evaluating: []
         }
     }
-
-    override func operationsAhead(of operation: ManagedOperation) -> [ManagedOperation] {
-        guard case .categories(let categories) = operation.admissionStanding else { return [] }
-        return categories.compactMap { $0.firstOperation(before: operation) }
-    }
-
-    override func overtake(_ other: ManagedOperation, by operation: ManagedOperation) -> Bool {
-        guard operationsAhead(of: operation).contains(where: { $0 === other }),
-            let ticket = operation.core.withLock({ $0.admission?.ticket })
-        else { return false }
-        return CategoryRegistry.overtake(ticket)
-    }
 }
 
 /// The steps that an operation was granted or asked for in a round, to be given back.

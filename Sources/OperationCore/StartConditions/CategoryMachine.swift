@@ -16,9 +16,6 @@
 /// So parties that came later may be served earlier. A party that was *passed over* in this way too often is called
 /// even if it cannot be served yet. When it comes with a slot, it keeps the slot for some time (`slotWaitLimit`) and
 /// waits with it. Parties that can begin as soon as they are served are served in the order in which they arrived.
-///
-/// A party may *overtake* all others in its lines, because a party before it waits for a category, and the holder of
-/// that category waits for this party.
 package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     /// A category that a party asks for, and its limit.
     package struct Demand {
@@ -63,8 +60,6 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
         var status = Status.waiting
         /// Whether the party can begin as soon as it is served.
         var isImmediate: Bool
-        /// Whether the party comes before all others in its lines.
-        var overtakes = false
         /// The number of times that a party that came later was served in one of its lines.
         var passes = 0
         /// The category because of which the party waited with a slot in vain, and the turns of its line at that time.
@@ -93,34 +88,6 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     package func waiting(for key: Key) -> [Party] { lines[key]?.waiting.all ?? [] }
 
     package func waitingCount(for key: Key) -> Int { lines[key]?.waiting.count ?? 0 }
-
-    /// Returns the first party in the line of a category before which this party cannot be served, or `nil` if there is
-    /// none.
-    ///
-    /// Parties that wait with a slot do not count, because that wait has a limit.
-    package func firstParty(before party: Party, for key: Key) -> Party? {
-        guard let claim = claims[party], claim.status != .held, let line = lines[key] else { return nil }
-        let immediate = claim.queue == nil || !claim.overtakes ? line.immediate.first : nil
-        let first = immediate ?? claim.queue.flatMap { line.queued[$0]?.first }
-        return first == party ? nil : first
-    }
-
-    /// Lets a waiting party overtake all others in its lines, and returns `false` if it did so before or does not wait.
-    ///
-    /// The result also contains the parties that now hold their categories because of this.
-    package mutating func overtake(_ party: Party) -> (hasOvertaken: Bool, served: [Party]) {
-        guard let claim = claims[party], claim.status != .held, !claim.overtakes else { return (false, []) }
-        claims[party]?.overtakes = true
-        for key in claim.keys {
-            lines[key]?.waiting.moveToFront(party)
-            if let queue = claim.queue {
-                lines[key]?.queued[queue]?.moveToFront(party)
-            } else {
-                lines[key]?.immediate.moveToFront(party)
-            }
-        }
-        return (true, serve(claim.keys))
-    }
 
     /// Returns how long a party that was refused may keep its slot and wait, or `nil` if it must give up the slot.
     ///
@@ -314,7 +281,7 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
     /// Calls the first party of each queue in these lines, if it may be served.
     private mutating func call(_ keys: [Key]) {
         for key in keys {
-            guard let line = lines[key], line.hasRoom else { continue }
+            guard let line = lines[key], line.hasRoom, firstImmediate(line) == nil else { continue }
             for party in line.queued.values.compactMap(\.first)
             where claims[party]?.status == .waiting && canHold(party) {
                 call(party)
@@ -342,7 +309,7 @@ package struct CategoryMachine<Key: Hashable, Party: Hashable> {
             guard let line = lines[key], line.hasRoom else { return false }
             if claim.isImmediate { return firstImmediate(line) == party }
             guard let queue = claim.queue else { return false }
-            return (claim.overtakes || firstImmediate(line) == nil) && line.queued[queue]?.first == party
+            return firstImmediate(line) == nil && line.queued[queue]?.first == party
         }
     }
 }
@@ -378,15 +345,6 @@ package struct ArrivalLine<Element: Hashable> {
         while head < elements.count, elements[head] == nil { head += 1 }
         closeGaps()
         return true
-    }
-
-    /// Moves an element before all others, in linear time.
-    package mutating func moveToFront(_ element: Element) {
-        guard remove(element) else { return }
-        let others = all
-        self = ArrivalLine()
-        append(element)
-        for other in others { append(other) }
     }
 
     package mutating func popFirst() -> Element? {

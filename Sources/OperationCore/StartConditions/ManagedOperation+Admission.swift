@@ -179,14 +179,9 @@ extension ManagedOperation {
 
     /// Cancels a child of a group if every holder of the category or throttle key for which it waits needs its end.
     ///
-    /// A group that contains the child is such a holder. If the operation is part of a cycle only because of the order
-    /// in a line, the search lets an operation in the cycle overtake. An operation without a group and dependencies can
-    /// complete such a cycle only if it waits for several categories.
+    /// A group that contains the child is such a holder.
     private func cancelIfHeldAround() {
-        let (isChild, mayCompleteCycle) = core.withLock { core in
-            (core.parent != nil, core.node != nil || (core.admission?.categories.count ?? 0) > 1)
-        }
-        guard isChild || mayCompleteCycle, let cycle = BodyWaitCycleSearch.cycle(of: self), isChild else { return }
+        guard core.withLock({ $0.parent != nil }), let cycle = BodyWaitCycleSearch.cycle(of: self) else { return }
         cancelIfUndecided(because: .waitsForItself(cycle.map(\.displayName)))
     }
 }

@@ -26,9 +26,6 @@
 /// waits for a slot, it holds no category. If the operation gets a slot but not its categories, it releases the slot.
 /// If more than eight later operations have acquired their categories first, the operation keeps its next slot for at
 /// most about 16 seconds while it waits for the categories.
-///
-/// If an operation that holds a category waits for another operation, such as its child, the other operation overtakes
-/// the operations that wait for the held category.
 public final class OperationCategory: Sendable {
     /// The name of the category, for display.
     public let name: String
@@ -56,14 +53,7 @@ public final class OperationCategory: Sendable {
         CategoryRegistry.machine.withLock { $0.waitingCount(for: ObjectIdentifier(self)) }
     }
 
-    /// Returns the first operation that must get the category before a waiting operation, or `nil` if there is none.
-    func firstOperation(before operation: ManagedOperation) -> ManagedOperation? {
-        guard let ticket = operation.core.withLock({ $0.admission?.ticket }) else { return nil }
-        let first = CategoryRegistry.machine.withLock { $0.firstParty(before: ticket, for: ObjectIdentifier(self)) }
-        return first?.operation
-    }
-
-    /// The operations that wait for the category, in their order.
+    /// The operations that wait for the category, in the order in which they arrived.
     package var waiters: [ManagedOperation] {
         CategoryRegistry.machine.withLock { $0.waiting(for: ObjectIdentifier(self)) }.compactMap(\.operation)
     }
@@ -137,14 +127,6 @@ enum CategoryRegistry {
         change { machine in
             let end = machine.demote(ticket)
             return (end.isHeld, end.served)
-        }
-    }
-
-    /// Lets a ticket overtake all others in its lines, and returns `false` if it did so before or does not wait.
-    static func overtake(_ ticket: AdmissionTicket) -> Bool {
-        change { machine in
-            let result = machine.overtake(ticket)
-            return (result.hasOvertaken, result.served)
         }
     }
 

@@ -263,52 +263,6 @@ struct WaitCircleTests {
         #expect(isCircle(errors.events[0], "holder") && isCircle(errors.events[1], "child"))
     }
 
-    @Test(arguments: [false, true])
-    func `a child overtakes an operation that waits for a category of the group`(waitsFirst: Bool) async throws {
-        let database = OperationCategory("database"), network = OperationCategory("network")
-        let began = Gate(), mayRun = Gate(), holder = HandDriven("holder"), both = Closure { 1 }, child = Closure { 2 }
-        both.categories = [database, network]
-        child.categories = [network]
-        holder.categories = [network]
-        let group = GroupOperation<Int, any Error> { scope in
-            began.open()
-            await mayRun.passage()
-            return try await scope.run(child)
-        }
-        group.categories = [database]
-        group.startAndKeepAlive()
-        await began.passage()
-        if waitsFirst {
-            // An operation outside queues has precedence over the child, although it arrives later.
-            holder.start()
-            mayRun.open()
-            #expect(await eventually { network.waiters == [child] })
-            both.startAndKeepAlive()
-            holder.finish(withResult: 0)
-        } else {
-            both.startAndKeepAlive()
-            #expect(network.waiters == [both] && network.holders.isEmpty)
-            mayRun.open()
-        }
-        #expect(try await group.value == 2)
-        #expect(try await both.value == 1)
-    }
-
-    @Test func `an operation that a body awaits overtakes one that waits for a category of the body`() async throws {
-        let database = OperationCategory("database"), network = OperationCategory("network")
-        let both = Closure { 1 }, awaited = Closure { 2 }
-        both.categories = [database, network]
-        awaited.categories = [network]
-        let body = Body {
-            both.startAndKeepAlive()
-            awaited.startAndKeepAlive()
-            return try await awaited.value
-        }
-        body.categories = [database]
-        #expect(try await body.run() == 2)
-        #expect(try await both.value == 1)
-    }
-
     @Test func `if two bodies hold a category of two and wait for it again, one gets an error`() async throws {
         let (errors, category) = (EventRecorder<any Error>(), OperationCategory("for two", limit: 2))
         let (queue, gate) = (QueueManager("for two", width: 2), Gate())
