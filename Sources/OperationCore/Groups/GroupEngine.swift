@@ -80,8 +80,6 @@ package final class GroupEngine: ParentGroup, @unchecked Sendable {
     let source: (any GroupSource)?
 
     package init(_ machine: GroupMachine, queue: QueueManager? = nil) {
-        var machine = machine
-        machine.isGivenQueue = queue != nil
         state = Locked(State(machine: machine, queue: queue?.engine))
         source = nil
     }

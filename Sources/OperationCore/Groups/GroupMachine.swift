@@ -51,11 +51,6 @@ package struct GroupMachine: Sendable {
     package let width: Int
     /// Whether no child is added after the start.
     let isFixed: Bool
-    /// Whether the group was given a queue for its children.
-    ///
-    /// A barrier in that queue may separate two children. So a child that depends on another one must not enter the
-    /// queue first.
-    var isGivenQueue = false
     /// Whether there is a body that has not returned.
     private(set) var hasBody: Bool
     var source: Source
@@ -104,7 +99,7 @@ package struct GroupMachine: Sendable {
     package var isOver: Bool { if case .over = phase { true } else { false } }
 
     /// Whether children must report the end of their dependencies.
-    package var asksForReadiness: Bool { width != .max || isGivenQueue }
+    package var asksForReadiness: Bool { width != .max }
 }
 
 // Children.

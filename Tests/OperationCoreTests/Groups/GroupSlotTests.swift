@@ -113,21 +113,6 @@ struct GroupSlotTests {
         #expect(barrier.outcome?.result == true && later.outcome?.result == true)
     }
 
-    @Test func `a barrier in the queue of a group's children does not separate a child from its dependency`()
-        async throws
-    {
-        let queue = QueueManager("barriers"), group = GroupOperation(policy: .collectAll, on: queue)
-        let first = ClosureOperation { 1 }, next = ClosureOperation { 2 }, barrier = ClosureOperation { 3 }
-        next.addDependency(first)
-        try group.add(next)
-        group.start()
-        try queue.addBarrier(barrier)
-        try group.add(first)
-        await group.ended()
-        await queue.drained()
-        #expect(first.isFinished && next.outcome?.result == 2 && barrier.outcome?.result == 3)
-    }
-
     @Test func `a barrier waits for a shared operation whose run is added later`() async throws {
         let queue = QueueManager("barriers", width: 1), blocker = HandDriven("blocker")
         let flights = SharedOperations<Int, Int, any Error>(on: queue)
