@@ -177,7 +177,7 @@ extension GroupEngine {
             replacementDidEnd(child, ending, rescue)
             return true
         }
-        guard let hook = recoveries.hook(for: child, at: slot), let failure = failure(of: child, slot, tag, ending),
+        guard let hook = recoveries.hook(for: child, at: slot), let failure = failure(of: child, tag, ending),
             !failure.failure.isUnrecoverable
         else { return false }
         return begin(GroupRescue(child, (slot, tag), ending, failure, hook), failure.failure)
@@ -250,7 +250,7 @@ extension GroupEngine {
         _ other: ManagedOperation, _ ending: LifecycleMachine.Ending, _ rescue: GroupRescue
     ) {
         if ending == .success, let replacement = rescue.result { return conclude(rescue, with: replacement) }
-        let failure = failure(of: other, rescue.slot, -1, ending)?.failure
+        let failure = failure(of: other, -1, ending)?.failure
         if let failure, rescue.mayAskAgain, begin(rescue, failure) { return }
         conclude(rescue, after: failure)
     }

@@ -138,12 +138,9 @@ extension GroupEngine {
 
     /// Returns the failure of a child that gave no result, or `nil` if the child was canceled because of the group.
     func failure(
-        of child: ManagedOperation, _ slot: GroupMachine.Slot, _ tag: Int32, _ ending: LifecycleMachine.Ending
+        of child: ManagedOperation, _ tag: Int32, _ ending: LifecycleMachine.Ending
     ) -> GroupFailure.Child? {
-        // A shielded child has another cause, such as its timeout.
-        if ending == .cancelled, state.withLock({ $0.machine.isCancellingChildren && !$0.isShielded(slot) }) {
-            return nil
-        }
+        if ending == .cancelled, state.withLock({ $0.machine.isCancellingChildren }) { return nil }
         let name = name(of: child, tag)
         if let error = child.failureAsError { return GroupFailure.Child(name: name, failure: .failed(error)) }
         return GroupFailure.Child(name: name, failure: .cancelled(child.cancellationCause ?? .requested))

@@ -125,7 +125,7 @@ package final class GroupEngine: ParentGroup, @unchecked Sendable {
         _ child: ManagedOperation, _ slot: Int32, _ tag: Int32, _ ending: LifecycleMachine.Ending
     ) {
         if ending != .success || tag == ParentGroup.replacementTag, recover(child, slot, tag, ending) { return }
-        settle(child, slot, tag, ending, ending == .success ? nil : failure(of: child, slot, tag, ending))
+        settle(child, slot, tag, ending, ending == .success ? nil : failure(of: child, tag, ending))
     }
 
     override func silence() { state.withLock { $0.silence() } }

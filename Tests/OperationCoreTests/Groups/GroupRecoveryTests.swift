@@ -291,22 +291,6 @@ struct GroupRecoveryTests {
         #expect(group.isCancelled)
     }
 
-    @Test func `a shielded child that is canceled alone is recovered in a canceled group`() async throws {
-        let asked = EventRecorder<String>()
-        let child = HandDriven("kept")
-        let group = GroupOperation(policy: .failFast)
-        try group.add(child, isShielded: true)
-        group.recover { (failed: FailedChild<Int>) in
-            asked.record(failed.name)
-            return .result(1)
-        }
-        await group.start(untilExecuting: child)
-        group.cancel()
-        child.cancel()
-        await group.ended()
-        #expect(asked.events == ["kept"] && group.isCancelled)
-    }
-
     @Test func `a group that replaces a child is canceled with the group around it`() async throws {
         let inner = HandDriven("inner")
         let work = failing("work")
