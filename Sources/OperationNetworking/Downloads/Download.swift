@@ -156,6 +156,8 @@ package struct DownloadSteering {
     private var state = State.ready
     private var isSuspended = false { didSet { changes += 1 } }
     private var isCancelled = false
+    /// Whether a session received a request, which it may have sent.
+    package private(set) var hasPassedRequest = false
     /// The number of changes of `isSuspended`, which is the number of the present order.
     private var changes = 0
     /// The number of the newest order that the download received.
@@ -206,6 +208,7 @@ package struct DownloadSteering {
     /// Stores the task, and returns `false` if the task must be canceled immediately.
     package mutating func take(_ target: PauseOrderTarget) -> Bool {
         state = .running(target)
+        if !isCancelled { hasPassedRequest = true }
         return !isCancelled
     }
 

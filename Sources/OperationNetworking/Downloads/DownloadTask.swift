@@ -178,8 +178,9 @@ extension DownloadTask {
     /// Reports the end to the receiver once, and then releases the receiver.
     private func report(_ conclusion: DownloadConclusion) {
         guard let client = client.withLock({ exchange(&$0, with: nil) }) else { return }
-        // If no request was sent, for example because the destination exists, its token is not used.
-        request.ratePass?.takeToken()?.giveBack()
+        // If no session received a request, for example because the destination exists, its token is not used. After
+        // that, only an exchange knows whether the token was used.
+        if !steering.withLock({ $0.hasPassedRequest }) { request.ratePass?.takeToken()?.giveBack() }
         var failure: NetworkError?
         switch conclusion {
         case .saved(let file, let head, let published):

@@ -131,6 +131,17 @@ struct RateLimitTests {
         #expect(sent.events == ["next 0"])
     }
 
+    @Test func `a download uses one token also if its session has no exchange`() async throws {
+        let limit = limit(), base = try base(limit)
+        let download = NetworkDownloadOperation<URL>(url: base.url.appendingPathComponent("file"), urlSession: stub)
+        download.rateLimit = limit
+        try FileManager.default.removeItem(at: try await download.run())
+        let next = await waiting(["next"], base, limit)
+        clock.advance(by: .seconds(10))
+        _ = try await next[0].value
+        #expect(sent.events == ["file 0", "next 10"])
+    }
+
     @Test(arguments: [1, 2])
     func `a request takes one token, which returns if the request is canceled while it waits for a slot of its session`(
         exchanges: Int
