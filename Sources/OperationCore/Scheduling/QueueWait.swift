@@ -54,6 +54,9 @@ package final class QueueWait: Sendable {
 struct WaitList {
     private var waits = Fifo<QueueWait>()
     private var limit = 64
+    /// The sum of the numbers of bodies of the waits, each of which may be counted several times.
+    private var bodyCount = 0
+    private var isKnownEndless = false
 
     var isEmpty: Bool { waits.isEmpty }
     var count: Int { waits.count }
@@ -61,11 +64,16 @@ struct WaitList {
     mutating func append(_ wait: QueueWait) {
         if waits.count >= limit {
             var present = Fifo<QueueWait>()
-            while let wait = popFirst() { present.append(wait) }
-            waits = present
+            var count = 0
+            while let wait = popFirst() {
+                present.append(wait)
+                count += wait.bodies.count
+            }
+            (waits, bodyCount) = (present, count)
             limit = max(present.count * 2, 64)
         }
         waits.append(wait)
+        bodyCount += wait.bodies.count
     }
 
     /// Returns the first wait that was not abandoned, without removing it.
@@ -73,6 +81,7 @@ struct WaitList {
         while let wait = waits.first {
             if !wait.isOver { return wait }
             waits.removeFirst()
+            bodyCount -= wait.bodies.count
         }
         return nil
     }
@@ -81,6 +90,8 @@ struct WaitList {
     @discardableResult
     mutating func popFirst() -> QueueWait? {
         while let wait = waits.popFirst() {
+            bodyCount -= wait.bodies.count
+            isKnownEndless = false
             if !wait.isOver { return wait }
         }
         return nil
@@ -92,13 +103,16 @@ struct WaitList {
         return all
     }
 
-    /// Returns whether the first wait cannot end, because too many operations cannot end before these waits.
-    mutating func isEndless(in capacity: Int) -> Bool {
+    /// Returns once whether the first wait cannot end, because too many operations cannot end before these waits.
+    mutating func becameEndless(in capacity: Int) -> Bool {
+        guard !isKnownEndless, let first = first(), first.places <= capacity, first.places > capacity - bodyCount else {
+            return false
+        }
         let all = takeAll()
         for wait in all { append(wait) }
-        guard let first = all.first, first.places <= capacity else { return false }
         let bodies = all.reduce(into: Set<ObjectIdentifier>()) { $0.formUnion($1.bodies) }
-        return first.places > capacity - bodies.count
+        isKnownEndless = first.places > capacity - bodies.count
+        return isKnownEndless
     }
 }
 
@@ -178,7 +192,7 @@ extension QueueEngine {
                 // The wait ends when there is room, which is then reserved for the caller.
                 let isEndless = apply { state, _ in
                     state.roomWaiters.append(wait)
-                    return !bodies.isEmpty && !state.isClosed && state.roomWaiters.isEndless(in: state.capacity)
+                    return !bodies.isEmpty && !state.isClosed && state.roomWaiters.becameEndless(in: state.capacity)
                 }
                 if isEndless { reportEndlessWait() }
             }
