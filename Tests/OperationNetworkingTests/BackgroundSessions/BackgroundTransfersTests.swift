@@ -129,7 +129,7 @@ private final class BackgroundBench: Sendable {
         for _ in 0..<3 { _ = await session.findOrphans() }
     }
 
-    func start(_ request: NetworkRequest, _ recorder: TransferRecorder) -> any NetworkTask {
+    func start(_ request: NetworkRequest, _ recorder: RecordingReceiver) -> any NetworkTask {
         let task = session.makeTask(with: request, receiver: recorder)
         task.resume()
         return task
@@ -137,7 +137,7 @@ private final class BackgroundBench: Sendable {
 
     /// Starts a download, and returns its task and the task of the system.
     func download(
-        _ recorder: TransferRecorder, _ react: (any NetworkTask) -> Void = { _ in }
+        _ recorder: RecordingReceiver, _ react: (any NetworkTask) -> Void = { _ in }
     ) async throws -> (task: any NetworkTask, transfer: ScriptedTransfer) {
         let task = start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
         react(task)
@@ -146,7 +146,7 @@ private final class BackgroundBench: Sendable {
     }
 
     /// Starts an upload, and returns the task of the system.
-    func upload(_ text: String, _ recorder: TransferRecorder) async throws -> ScriptedTransfer {
+    func upload(_ text: String, _ recorder: RecordingReceiver) async throws -> ScriptedTransfer {
         let url = try BackgroundBench.url("file")
         _ = start(try NetworkRequest("POST", url: url, body: .data(Data(text.utf8))), recorder)
         try await waitUntil("an upload") { [system] in system.all.first?.calls == ["resume"] }
@@ -154,7 +154,7 @@ private final class BackgroundBench: Sendable {
     }
 
     /// Starts an upload, and waits until its producer was asked for bytes.
-    func upload(from producer: Slow, _ recorder: TransferRecorder) async throws -> any NetworkTask {
+    func upload(from producer: Slow, _ recorder: RecordingReceiver) async throws -> any NetworkTask {
         let body = RequestBody.stream(canBeSentAgain: false) { producer }
         let task = start(try NetworkRequest("PUT", url: BackgroundBench.url("file"), body: body), recorder)
         await producer.asked.passage()
@@ -227,7 +227,7 @@ private final class BackgroundCalls: Sendable {
 final class BackgroundTransfersTests {
     private static let lost = URLError(.networkConnectionLost)
     private let bench = BackgroundBench()
-    private let recorder = TransferRecorder()
+    private let recorder = RecordingReceiver()
 
     deinit { bench.remove() }
 
@@ -238,9 +238,9 @@ final class BackgroundTransfersTests {
         let usual = URLRequest(url: try BackgroundBench.url("file"))
         #expect(task.originalRequest?.timeoutInterval == usual.timeoutInterval)
         try bench.complete(task, String(repeating: "x", count: 200_000), headers: ["Content-Length": "200000"])
-        let record = await recorder.ended()
+        let record = await recorder.end()
         #expect(record.status == 200 && record.bodyCount == 200_000 && record.error == nil && record.disorder == [])
-        #expect(record.ends.count == 1 && record.metrics.count == 1)
+        #expect(record.isOrderly && record.metrics != nil)
         await bench.settle()
         #expect(bench.files == [])
     }
@@ -248,7 +248,7 @@ final class BackgroundTransfersTests {
     @Test func `a delegate may close the session while a transfer is created`() async throws {
         bench.system.whenMade.withLock { $0 = { [session = bench.session] in session.close() } }
         _ = bench.start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
-        #expect(await recorder.ended().code == .sessionClosed)
+        #expect(await recorder.end().code == .sessionClosed)
         #expect(bench.system.all.map(\.calls) == [["resume", "cancel"]])
     }
 
@@ -270,13 +270,13 @@ final class BackgroundTransfersTests {
         try await waitUntil("the closing") { [session = bench.session] in session.isClosed }
         mayContinue.open()
         #expect(await order.events(atLeast: 2) == ["made", "closed"])
-        #expect(await recorder.ended().code == .sessionClosed)
+        #expect(await recorder.end().code == .sessionClosed)
     }
 
     @Test func `a file shorter than its Content-Length fails with truncatedBody`() async throws {
         let task = try await bench.download(recorder).transfer
         try bench.complete(task, "half", headers: ["Content-Length": "8"])
-        let record = await recorder.ended()
+        let record = await recorder.end()
         #expect(record.code == .truncatedBody && record.body.isEmpty)
     }
 
@@ -284,7 +284,7 @@ final class BackgroundTransfersTests {
         let task = try await bench.download(recorder).transfer
         bench.session.saved(task.taskIdentifier, bench.folder.appendingPathComponent("missing"))
         try bench.end(task)
-        #expect(await recorder.ended().code == .fileUnwritable)
+        #expect(await recorder.end().code == .fileUnwritable)
     }
 
     @Test func `an in-memory body is sent from a file, which is removed at the end`() async throws {
@@ -295,8 +295,8 @@ final class BackgroundTransfersTests {
         bench.session.sent(task.taskIdentifier, 3)
         bench.session.received(task.taskIdentifier, Data("done".utf8))
         try bench.end(task, status: 201)
-        let record = await recorder.ended()
-        #expect(record.status == 201 && record.text == "done" && record.sent == [3, 5])
+        let record = await recorder.end()
+        #expect(record.status == 201 && record.text == "done" && record.progress == [3, 5])
         await bench.settle()
         #expect(bench.files == [])
     }
@@ -305,7 +305,7 @@ final class BackgroundTransfersTests {
         let task = try await bench.upload("hello", recorder)
         for _ in 0..<5 { bench.session.received(task.taskIdentifier, Data(repeating: 65, count: 50_000)) }
         try bench.end(task)
-        let record = await recorder.ended()
+        let record = await recorder.end()
         #expect(record.bodyCount == 250_000 && record.error == nil)
         await bench.settle()
         #expect(bench.files == [])
@@ -314,7 +314,7 @@ final class BackgroundTransfersTests {
     @Test func `an error of the system is delivered`() async throws {
         let task = try await bench.download(recorder).transfer
         try bench.end(task, error: Self.lost)
-        #expect(await recorder.ended().code == .connectionLost)
+        #expect(await recorder.end().code == .connectionLost)
     }
 
     @Test func `an upload whose second connection is refused does not count as unsent`() async throws {
@@ -323,25 +323,25 @@ final class BackgroundTransfersTests {
         let text = "Failed to connect to example.com port 443: Connection refused"
         try bench.end(
             task, error: URLError(.cannotConnectToHost, userInfo: [NSLocalizedDescriptionKey: text]))
-        let record = await recorder.ended()
+        let record = await recorder.end()
         #expect(record.code == .cannotConnect && record.error?.isUnsent == false)
     }
 
     @Test func `a canceled task cancels the system's task, and its late end changes nothing`() async throws {
         let (task, scripted) = try await bench.download(recorder)
         task.cancel()
-        let record = await recorder.ended()
+        let record = await recorder.end()
         #expect(record.code == .cancelled && scripted.calls == ["resume", "cancel"])
         try bench.complete(scripted, "late")
         await bench.settle()
-        #expect(recorder.now.ends.count == 1 && bench.files == [])
+        #expect(recorder.record.ends == 1 && bench.files == [])
     }
 
     @Test func `canceling while the body is written leaves no system task and no file`() async throws {
         let producer = Slow()
         let task = try await bench.upload(from: producer, recorder)
         task.cancel()
-        #expect(await recorder.ended().code == .cancelled)
+        #expect(await recorder.end().code == .cancelled)
         try await bench.hasNoFiles()
         #expect(bench.system.all.isEmpty)
     }
@@ -360,7 +360,7 @@ final class BackgroundTransfersTests {
         await bench.settle()
         #expect(scripted.calls == ["resume"])
         try bench.end(scripted)
-        let record = await recorder.ended()
+        let record = await recorder.end()
         #expect(record.error == nil && bench.system.all.count == 1)
     }
 
@@ -386,25 +386,25 @@ final class BackgroundTransfersTests {
         #expect(scripted.calls == ["resume", "suspend", "resume"])
         try bench.complete(scripted, "body")
         await bench.settle()
-        #expect(recorder.now.heads.isEmpty && recorder.now.ends.isEmpty && bench.files.count == 1)
+        #expect(recorder.record.heads.isEmpty && recorder.record.ends == 0 && bench.files.count == 1)
         task.proceed()
-        let record = await recorder.ended()
+        let record = await recorder.end()
         #expect(record.text == "body" && record.error == nil)
         await bench.settle()
         #expect(bench.files == [])
     }
 
     @Test func `a receiver that holds between two parts of a file receives the rest later`() async throws {
-        let recorder = TransferRecorder(onBytes: { task, _ in task.hold() })
+        let recorder = RecordingReceiver { if case .bytes = $0 { $1.hold() } }
         let (task, scripted) = try await bench.download(recorder)
         try bench.complete(scripted, String(repeating: "x", count: 150_000))
         for part in [65_536, 131_072, 150_000] {
-            try await waitUntil("\(part) bytes") { recorder.now.bodyCount == part }
+            try await waitUntil("\(part) bytes") { recorder.record.bodyCount == part }
             await bench.settle()
-            #expect(recorder.now.bodyCount == part && recorder.now.ends.isEmpty)
+            #expect(recorder.record.bodyCount == part && recorder.record.ends == 0)
             task.proceed()
         }
-        #expect(await recorder.ended().error == nil)
+        #expect(await recorder.end().error == nil)
     }
 
     @Test func `a session without a system ends each task with its reason, and calls handlers`() async throws {
@@ -425,7 +425,7 @@ final class BackgroundTransfersTests {
         _ = bench.start(try NetworkRequest(url: BackgroundBench.url("file")), recorder)
         await bench.settle()
         bench.session.close()
-        #expect(await recorder.ended().code == .sessionClosed)
+        #expect(await recorder.end().code == .sessionClosed)
         #expect(try await bench.session.run(BackgroundBench.url("other")).code == .sessionClosed)
         try await calls.wait(for: 1)
         try bench.session.restart(URLRequest(url: BackgroundBench.url("file")), resumeData: nil, isUpload: false)
@@ -434,14 +434,15 @@ final class BackgroundTransfersTests {
     }
 
     @Test func `a download that failed is continued by the next task with its request`() async throws {
-        let first = TransferRecorder(), second = TransferRecorder()
+        let first = RecordingReceiver(), second = RecordingReceiver()
         let request = try NetworkRequest(url: BackgroundBench.url("file"))
         _ = bench.start(request, first)
         await bench.settle()
         try bench.end(bench.system.all[0], error: Self.lost, resumeData: Data([1, 2]))
-        #expect(await first.ended().code == .connectionLost)
+        #expect(await first.end().code == .connectionLost)
         // Another request does not use the resume data.
-        _ = bench.start(try NetworkRequest(url: BackgroundBench.url("file"), headers: ["X-A": "b"]), TransferRecorder())
+        let other = try NetworkRequest(url: BackgroundBench.url("file"), headers: ["X-A": "b"])
+        _ = bench.start(other, RecordingReceiver())
         _ = bench.start(request, second)
         await bench.settle()
         #expect(bench.system.all.map(\.resumeData) == [nil, nil, Data([1, 2])])
@@ -449,51 +450,51 @@ final class BackgroundTransfersTests {
         bench.session.continued(task.taskIdentifier)
         try bench.complete(
             task, "0123456789", status: 206, headers: ["Content-Range": "bytes 4-9/10", "Content-Length": "6"])
-        let record = await second.ended()
+        let record = await second.end()
         #expect(record.status == 200 && record.text == "0123456789" && record.error == nil)
         #expect(record.heads.first?.headers.contains("Content-Range") == false)
     }
 
     @Test func `if the system refuses resume data, the download starts again from its first byte`() async throws {
-        let first = TransferRecorder(), second = TransferRecorder()
+        let first = RecordingReceiver(), second = RecordingReceiver()
         let request = try NetworkRequest(url: BackgroundBench.url("file"))
         _ = bench.start(request, first)
         await bench.settle()
         try bench.end(bench.system.all[0], error: Self.lost, resumeData: Data([1]))
-        _ = await first.ended()
+        _ = await first.end()
         _ = bench.start(request, second)
         await bench.settle()
         try bench.end(bench.system.all[1], error: URLError(.unsupportedURL))
         await bench.settle()
         #expect(bench.system.all.map(\.resumeData) == [nil, Data([1]), nil])
-        #expect(bench.system.all[2].calls == ["resume"] && second.now.ends.isEmpty)
+        #expect(bench.system.all[2].calls == ["resume"] && second.record.ends == 0)
         try bench.complete(bench.system.all[2], "whole")
-        #expect(await second.ended().text == "whole")
+        #expect(await second.end().text == "whole")
     }
 
     @Test func `a download whose resume data the system does not accept is sent only once`() async throws {
-        let first = TransferRecorder(), second = TransferRecorder()
+        let first = RecordingReceiver(), second = RecordingReceiver()
         let request = try NetworkRequest(url: BackgroundBench.url("file"))
         _ = bench.start(request, first)
         await bench.settle()
         try bench.end(bench.system.all[0], error: Self.lost, resumeData: Data([1]))
-        _ = await first.ended()
+        _ = await first.end()
         bench.system.refusesResumeData.withLock { $0 = true }
         _ = bench.start(request, second)
         await bench.settle()
         try bench.end(bench.system.all[1], error: Self.lost)
-        #expect(await second.ended().code == .connectionLost)
+        #expect(await second.end().code == .connectionLost)
         #expect(bench.system.all.map(\.resumeData) == [nil, nil])
     }
 
     @Test func `a download that fails more than once is continued each time`() async throws {
         let request = try NetworkRequest(url: BackgroundBench.url("file"))
         for number in 0..<3 {
-            let recorder = TransferRecorder()
+            let recorder = RecordingReceiver()
             _ = bench.start(request, recorder)
             await bench.settle()
             try bench.end(bench.system.all[number], error: Self.lost, resumeData: Data([UInt8(number)]))
-            _ = await recorder.ended()
+            _ = await recorder.end()
         }
         #expect(bench.system.all.map(\.resumeData) == [nil, Data([0]), Data([1])])
     }
@@ -501,11 +502,11 @@ final class BackgroundTransfersTests {
     @Test func `a request with a Range header is never continued`() async throws {
         let request = try NetworkRequest(url: BackgroundBench.url("file"), headers: ["Range": "bytes=1-"])
         for _ in 0..<2 {
-            let recorder = TransferRecorder()
+            let recorder = RecordingReceiver()
             _ = bench.start(request, recorder)
             await bench.settle()
             try bench.end(try #require(bench.system.all.last), error: Self.lost, resumeData: Data([1]))
-            _ = await recorder.ended()
+            _ = await recorder.end()
         }
         #expect(bench.system.all.map(\.resumeData) == [nil, nil])
     }
@@ -589,9 +590,9 @@ final class BackgroundTransfersTests {
         let running = [ScriptedTransfer(1, URLRequest(url: url)), ScriptedTransfer(2, nil), finished]
         let bench = BackgroundBench(running: running)
         defer { bench.remove() }
-        let calls = BackgroundCalls(), recorder = TransferRecorder()
+        let calls = BackgroundCalls(), recorder = RecordingReceiver()
         bench.session.setRule(calls.rule)
-        _ = bench.start(try NetworkRequest(url: BackgroundBench.url("own")), TransferRecorder())
+        _ = bench.start(try NetworkRequest(url: BackgroundBench.url("own")), RecordingReceiver())
         await bench.settle()
         let orphans = await bench.session.findOrphans()
         #expect(orphans.map(\.taskIdentifier) == [1, 2])
@@ -600,7 +601,7 @@ final class BackgroundTransfersTests {
         #expect(bench.system.all.count == 4)
         #expect(await bench.session.findOrphans().map(\.taskIdentifier) == [2])
         try bench.complete(bench.system.all[0], "earlier")
-        let record = await recorder.ended()
+        let record = await recorder.end()
         #expect(record.text == "earlier" && record.error == nil && calls.names == [])
     }
 
@@ -613,10 +614,10 @@ final class BackgroundTransfersTests {
         let orphans = await bench.session.findOrphans()
         try bench.complete(running[0], "ended")
         for (orphan, path) in zip(orphans, ["file", "other"]) {
-            let recorder = TransferRecorder()
+            let recorder = RecordingReceiver()
             let request = try NetworkRequest(url: BackgroundBench.url(path))
             bench.session.makeTask(with: request, receiver: recorder, attachedTo: orphan).resume()
-            #expect(await recorder.ended().code == .sessionUnavailable)
+            #expect(await recorder.end().code == .sessionUnavailable)
         }
         try await calls.wait(for: 1)
         #expect(bench.system.all.count == 2 && running[1].calls == [])

@@ -21,7 +21,7 @@
         }
 
         /// Starts an exchange and suspends it after it decided to start its request, but before it calls the session.
-        private func startOvertaken(takesOrders: Bool, _ probe: TransferRecorder) async throws -> any NetworkTask {
+        private func startOvertaken(takesOrders: Bool, _ probe: RecordingReceiver) async throws -> any NetworkTask {
             let started = Locked<(any NetworkTask)?>(nil)
             let moment = LateSession.Moment(
                 before: {
@@ -43,25 +43,25 @@
         private var paths: Set<String> { Set(server.requests.map(\.path)) }
 
         @Test func `a request that is suspended before its start takes effect is not sent`() async throws {
-            let probe = TransferRecorder()
+            let probe = RecordingReceiver()
             let task = try await startOvertaken(takesOrders: true, probe)
             #expect(paths == ["/other"])
             gate.open()
             task.resume()
-            let seen = await probe.ended()
+            let seen = await probe.end()
             #expect(seen.text == "a" && seen.isOrderly)
             #expect(server.requests.filter { $0.path == "/a" }.count == 1)
         }
 
         @Test func `a suspension also takes effect in a session without ordered tasks`() async throws {
-            let probe = TransferRecorder()
+            let probe = RecordingReceiver()
             let task = try await startOvertaken(takesOrders: false, probe)
             gate.open()
             await server.counts { $0.answers >= 4 }
             try await TestThread.run { [self] in waitForAnother() }
-            #expect(probe.now.heads.isEmpty && probe.now.ends.isEmpty)
+            #expect(probe.record.heads.isEmpty && probe.record.ends == 0)
             task.resume()
-            let seen = await probe.ended()
+            let seen = await probe.end()
             #expect(seen.text == "a" && seen.isOrderly)
         }
     }

@@ -36,13 +36,13 @@
 
         @Test func `a held task that is released while it reads from the cache leaves no file open`() async throws {
             let session = try await sessionWithBody()
-            let probe = TransferRecorder(onHead: { task, _ in task.hold() })
+            let probe = RecordingReceiver { if case .head = $0 { $1.hold() } }
             var task: (any NetworkTask)? = session.makeTask(
                 with: try NetworkRequest(url: server.url("/a")), receiver: probe)
             task?.resume()
-            await probe.headArrived()
+            _ = await probe.record { $0.head != nil }
             #expect(await readers(session) == 1)
-            #expect(probe.now.body.isEmpty && probe.now.ends.isEmpty)
+            #expect(probe.record.body.isEmpty && probe.record.ends == 0)
             task = nil
             try await expectNoReaders(session)
         }
@@ -50,20 +50,20 @@
         @Test func `a deadline ends a held task that was released while it reads from the cache`() async throws {
             let clock = ManualClock()
             let session = try await sessionWithBody { ($0.deadline, $0.clock) = (.seconds(10), clock) }
-            let probe = TransferRecorder(onHead: { task, _ in task.hold() })
+            let probe = RecordingReceiver { if case .head = $0 { $1.hold() } }
             session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe).resume()
-            await probe.headArrived()
+            _ = await probe.record { $0.head != nil }
             // `readers` waits until the cache has finished its earlier work.
             #expect(await readers(session) <= 1)
             clock.advance(by: .seconds(11))
-            let seen = try await probe.ended(within: .seconds(10))
+            let seen = await probe.end()
             #expect(seen.error?.code == .timedOut && seen.isOrderly && clock.pendingCount == 0)
             try await expectNoReaders(session)
         }
 
         /// Returns a suspended task whose headers wait in the cache.
-        private func suspendedTask() async throws -> (ExchangeSession, TransferRecorder, any NetworkTask) {
-            let (session, probe) = (try await sessionWithBody(), TransferRecorder())
+        private func suspendedTask() async throws -> (ExchangeSession, RecordingReceiver, any NetworkTask) {
+            let (session, probe) = (try await sessionWithBody(), RecordingReceiver())
             let task = session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
             session.startSuspended(task)
             #expect(await readers(session) == 1)
@@ -72,12 +72,12 @@
 
         @Test func `a suspended exchange does not deliver the headers of a cached response`() async throws {
             let (session, probe, task) = try await suspendedTask()
-            #expect(probe.now.heads.isEmpty && probe.now.ends.isEmpty)
+            #expect(probe.record.heads.isEmpty && probe.record.ends == 0)
             task.hold()
             task.resume()
-            #expect(probe.now.heads.isEmpty && probe.now.ends.isEmpty)
+            #expect(probe.record.heads.isEmpty && probe.record.ends == 0)
             task.proceed()
-            let seen = await probe.ended()
+            let seen = await probe.end()
             #expect(seen.text == "body" && seen.isOrderly)
             #expect(server.requests.count == 1)
             try await expectNoReaders(session)
@@ -86,7 +86,7 @@
         @Test func `a task canceled while suspended with cached headers leaves no file open`() async throws {
             let (session, probe, task) = try await suspendedTask()
             task.cancel()
-            let seen = await probe.ended()
+            let seen = await probe.end()
             #expect(seen.error?.code == .cancelled && seen.heads.isEmpty && seen.isOrderly)
             try await expectNoReaders(session)
         }
@@ -108,15 +108,15 @@
 
         @Test func `a held task delivers the end of a generated 504 response only after proceed`() async throws {
             let session = session()
-            let probe = TransferRecorder(onHead: { task, _ in task.hold() })
+            let probe = RecordingReceiver { if case .head = $0 { $1.hold() } }
             let request = try NetworkRequest(url: server.url("/a"), headers: ["Cache-Control": "only-if-cached"])
             let task = session.makeTask(with: request, receiver: probe)
             task.resume()
-            await probe.headArrived()
+            _ = await probe.record { $0.head != nil }
             #expect(await readers(session) == 0)
-            #expect(probe.now.status == 504 && probe.now.ends.isEmpty)
+            #expect(probe.record.status == 504 && probe.record.ends == 0)
             task.proceed()
-            let seen = await probe.ended()
+            let seen = await probe.end()
             #expect(seen.error == nil && seen.isOrderly)
         }
     }

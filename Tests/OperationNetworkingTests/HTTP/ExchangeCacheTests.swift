@@ -250,39 +250,38 @@
             let session = session()
             _ = try await session.run(server.url("/a"))
             time.advance(20)
-            let probe = TransferRecorder()
+            let probe = RecordingReceiver()
             let task = session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe)
             session.startSuspended(task)
             for _ in 0..<3 { _ = try await session.run(server.url("/other")) }
             #expect(server.requests.filter { $0.path == "/a" }.count == 1)
             task.resume()
-            #expect(await probe.ended().text == "a")
+            #expect(await probe.end().text == "a")
         }
 
         @Test func `a long cached body is served in parts and can be held, suspended and canceled`()
             async throws
         {
-            let block = Array((0..<65_536).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 8) })
-            server.route("/long") { _ in
-                LoopbackAnswer.repeating(block, count: 5_000_000).with("Cache-Control", "max-age=60")
-            }
+            let whole = TestPattern.bytes(count: 5_000_000)
+            server.route("/long") { _ in .bytes(whole).with("Cache-Control", "max-age=60") }
             let session = session()
             let first = try await session.run(server.url("/long"))
-            #expect(first.body.count == 5_000_000 && first.error == nil)
-            let held = TransferRecorder(onBytes: { task, _ in
+            #expect(first.bodyCount == 5_000_000 && first.isPattern && first.error == nil)
+            let held = RecordingReceiver { event, task in
+                guard case .bytes = event else { return }
                 task.hold()
                 task.suspend()
                 DispatchQueue.global().async {
                     task.proceed()
                     task.resume()
                 }
-            })
+            }
             session.makeTask(with: try NetworkRequest(url: server.url("/long")), receiver: held).resume()
-            let second = await held.ended()
-            #expect(second.body == first.body && second.isOrderly)
-            let cancelling = TransferRecorder(onBytes: { task, _ in task.cancel() })
+            let second = await held.end()
+            #expect(second.bodyCount == 5_000_000 && second.isPattern && second.isOrderly)
+            let cancelling = RecordingReceiver { if case .bytes = $0 { $1.cancel() } }
             session.makeTask(with: try NetworkRequest(url: server.url("/long")), receiver: cancelling).resume()
-            let third = await cancelling.ended()
+            let third = await cancelling.end()
             #expect(third.error?.code == .cancelled && third.isOrderly && third.body.count <= 65_536)
             #expect(count() == 1)
         }
@@ -297,9 +296,9 @@
             for _ in 0..<2 { #expect(try await session.run(server.url("/cut")).error != nil) }
             for _ in 0..<2 { #expect(try await session.run(server.url("/long")).body.count == 100_000) }
             #expect(count() == 4)
-            let cancelling = TransferRecorder(onHead: { task, _ in task.cancel() })
+            let cancelling = RecordingReceiver { if case .head = $0 { $1.cancel() } }
             session.makeTask(with: try NetworkRequest(url: server.url("/fine")), receiver: cancelling).resume()
-            _ = await cancelling.ended()
+            _ = await cancelling.end()
             #expect(try await session.run(server.url("/fine")).text == "fine")
             _ = try await session.run(server.url("/fine"))
             _ = await session.configuration.cache?.diskUsage()
@@ -362,13 +361,13 @@
             }
             server.route("PUT", "/a") { _ in .text("done") }
             let session = session()
-            let probe = TransferRecorder()
+            let probe = RecordingReceiver()
             session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe).resume()
             _ = await server.requests(atLeast: 1)
-            if !cameLate { await probe.headArrived() }
+            if !cameLate { _ = await probe.record { $0.head != nil } }
             _ = try await session.run(server.url("/a"), "PUT", body: .data(Data("x".utf8)))
             gate.open()
-            #expect(await probe.ended().text == "body")
+            #expect(await probe.end().text == "body")
             _ = try await session.run(server.url("/a"))
             #expect(count() == 3)
             _ = try await session.run(server.url("/a"))

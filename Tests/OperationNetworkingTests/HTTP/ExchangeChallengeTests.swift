@@ -67,21 +67,21 @@
                     return Self.annaOnce(question)
                 })
             // The user signs out while the rule is asked.
-            let first = TransferRecorder()
+            let first = RecordingReceiver()
             try session.begin(server.url("/a/1"), first)
             await asked.passage()
             session.forgetCredentials()
             answers.open()
-            #expect(await first.ended().status == 204)
+            #expect(await first.end().status == 204)
             #expect(try await session.run(server.url("/a/2")).status == 204)
             #expect(server.requests.map { $0["Authorization"] != nil } == [false, true, false, true])
             // The user signs out while a request with the remembered credential is in progress.
-            let second = TransferRecorder()
+            let second = RecordingReceiver()
             try session.begin(server.url("/a/slow"), second)
             _ = await server.heads(atLeast: 5)
             session.forgetCredentials()
             isOut.open()
-            #expect(await second.ended().status == 200)
+            #expect(await second.end().status == 200)
             #expect(try await session.run(server.url("/a/3")).status == 204)
             #expect(server.requests.map { $0["Authorization"] != nil }.suffix(3) == [true, false, true])
         }
@@ -189,7 +189,7 @@
             server.route("/other") { _ in .text("other") }
             let (asked, go, answered) = (Gate(), Gate(), Gate())
             let schemes = Locked<[String]>([])
-            let probe = TransferRecorder()
+            let probe = RecordingReceiver()
             let session = session(
                 ChallengePolicy { question in
                     schemes.withLock { $0.append(question.space.scheme) }
@@ -202,7 +202,7 @@
             let task = try session.begin(server.url("/a"), probe)
             await asked.passage()
             task.cancel()
-            let seen = await probe.ended()
+            let seen = await probe.end()
             #expect(seen.error?.code == .cancelled && seen.isOrderly && seen.heads.isEmpty)
             go.open()
             await answered.passage()

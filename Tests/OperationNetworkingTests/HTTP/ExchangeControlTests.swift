@@ -81,12 +81,12 @@
                     return clock.schedule(at: instant, action)
                 })
             let session = session { $0.clock = noticing }
-            let probe = TransferRecorder()
+            let probe = RecordingReceiver()
             session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe).resume()
             await isDraining.passage()
             #expect(server.requests.map(\.path) == ["/a"])
             clock.advance(by: .seconds(2))
-            let seen = await probe.ended()
+            let seen = await probe.end()
             #expect(seen.text == "b" && seen.isOrderly && clock.pendingCount == 0)
             gate.open()
         }
@@ -108,13 +108,13 @@
                 $0.deadline = .seconds(30)
                 $0.clock = clock
             }
-            let probe = TransferRecorder()
+            let probe = RecordingReceiver()
             session.makeTask(with: try NetworkRequest(url: server.url("/a")), receiver: probe).resume()
             _ = await server.requests(atLeast: 2)
             clock.advance(by: .seconds(29))
-            #expect(probe.now.ends.isEmpty)
+            #expect(probe.record.ends == 0)
             clock.advance(by: .seconds(1))
-            let seen = await probe.ended()
+            let seen = await probe.end()
             #expect(seen.error?.code == .timedOut && seen.isOrderly)
             #expect(clock.pendingCount == 0)
             server.route("/c") { _ in .text("x") }
@@ -132,11 +132,11 @@
             let after = try await session().run(server.url("/a"), "POST", body: .data(Data("x".utf8)))
             #expect(after.error?.code == .cannotConnect && after.error?.isUnsent == false)
             server.route("/silent") { _ in .silence }
-            let probe = TransferRecorder()
+            let probe = RecordingReceiver()
             let task = try session().begin(server.url("/silent"), probe)
             _ = await server.requests(atLeast: 2)
             task.cancel()
-            #expect(await probe.ended().error?.isUnsent == false)
+            #expect(await probe.end().error?.isUnsent == false)
         }
 
         @Test func `a decision made while an exchange is suspended takes effect on resume`() async throws {
@@ -149,7 +149,7 @@
                     return .stop
                 }
             }
-            let probe = TransferRecorder()
+            let probe = RecordingReceiver()
             let task = try session.begin(server.url("/a"), probe)
             await asked.passage()
             task.suspend()
@@ -157,9 +157,9 @@
             // Other exchanges complete meanwhile, also on the threads that ran the policy.
             server.route("/other") { _ in .text("other") }
             for _ in 0..<5 { #expect(try await self.session().run(server.url("/other")).text == "other") }
-            #expect(probe.now.heads.isEmpty && probe.now.ends.isEmpty)
+            #expect(probe.record.heads.isEmpty && probe.record.ends == 0)
             task.resume()
-            let seen = await probe.ended()
+            let seen = await probe.end()
             #expect(seen.status == 302 && seen.isOrderly && seen.error == nil)
         }
 
@@ -196,7 +196,12 @@
             var generator = SeededGenerator(seed: 4)
             var complete = 0
             for round in 0..<400 {
-                let probe = TransferRecorder(onHead: { _, _ in moment.step() }, onBytes: { _, _ in moment.step() })
+                let probe = RecordingReceiver { event, _ in
+                    switch event {
+                    case .head, .bytes: moment.step()
+                    default: break
+                    }
+                }
                 let task = session.makeTask(with: try NetworkRequest(url: server.url("/r")), receiver: probe)
                 // Some exchanges are not canceled, so that some complete.
                 let isSpared = round.isMultiple(of: 20)
@@ -215,7 +220,7 @@
                     for _ in 0..<turns { await Task.yield() }
                     task.cancel()
                 }
-                let seen = await probe.ended()
+                let seen = await probe.end()
                 // The exchange may have ended before it reached that step.
                 gate.open()
                 await cancelling.value

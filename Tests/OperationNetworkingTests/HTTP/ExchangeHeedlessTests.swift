@@ -69,25 +69,25 @@ struct ExchangeHeedlessTests {
     }
 
     @Test func `a redirect whose response ended despite a hold can be followed`() async throws {
-        let probe = TransferRecorder()
+        let probe = RecordingReceiver()
         let session = session(.follow) { nil }
         session.makeTask(with: try NetworkRequest(url: #require(first)), receiver: probe).resume()
-        let seen = try await probe.ended(within: .seconds(10))
+        let seen = await probe.end()
         #expect(seen.status == 200 && seen.text == "body" && seen.error == nil && seen.isOrderly)
     }
 
     @Test func `a response whose body arrived despite a hold fails with truncatedBody`() async throws {
-        let probe = TransferRecorder()
+        let probe = RecordingReceiver()
         let session = session(.stop) { nil }
         session.makeTask(with: try NetworkRequest(url: #require(first)), receiver: probe).resume()
-        let seen = try await probe.ended(within: .seconds(10))
+        let seen = await probe.end()
         #expect(seen.status == 302 && seen.text.isEmpty && seen.isOrderly)
         #expect(seen.error?.code == .truncatedBody)
     }
 
     @Test func `an error's cause may cancel the task while it is deallocated`() async throws {
         for (decision, isLeft) in [(RedirectDecision.follow, true), (.stop, false)] {
-            let probe = TransferRecorder()
+            let probe = RecordingReceiver()
             let present = Locked<(any NetworkTask)?>(nil)
             let said = Gate()
             let session = session(decision) {
@@ -102,7 +102,7 @@ struct ExchangeHeedlessTests {
             present.withLock { $0 = task }
             task.resume()
             if isLeft { try await said.passage(within: .seconds(10)) }
-            let seen = try await probe.ended(within: .seconds(10))
+            let seen = await probe.end()
             #expect(seen.isOrderly)
             #expect(seen.error?.code == (isLeft ? .cancelled : .connectionLost) || isLeft && seen.status == 200)
             let left = present.withLock { exchange(&$0, with: nil) }

@@ -46,9 +46,10 @@ struct ExchangeOrderTests {
                 return work != nil
             }
             let demands = Locked(Demands())
-            let probe = TransferRecorder(
-                onHead: { _, _ in demands.withLock { $0.note("a head") } },
-                onBytes: { _, _ in demands.withLock { $0.note("bytes") } })
+            let probe = RecordingReceiver { event, _ in
+                if case .head = event { demands.withLock { $0.note("a head") } }
+                if case .bytes = event { demands.withLock { $0.note("bytes") } }
+            }
             let url = try #require(URL(string: "https://h.com/a"))
             let task = session.makeTask(with: try NetworkRequest(url: url), receiver: probe)
             var explorer = Explorer(seed: seed)
@@ -85,7 +86,7 @@ struct ExchangeOrderTests {
             task.proceed()
             task.resume()
             while notify() || transport.step() {}
-            let seen = await probe.ended()
+            let seen = await probe.end()
             let end = demands.withLock { $0 }
             #expect(seen.isOrderly && end.faults.isEmpty, "seed \(seed): \(seen.faults) \(end.faults)")
             if seen.error == nil {
@@ -109,7 +110,7 @@ struct ExchangeOrderTests {
         let transport = ScriptedSession(Self.events)
         let session = ExchangeSession(over: transport)
         let url = try #require(URL(string: "https://h.com/a"))
-        let probe = TransferRecorder()
+        let probe = RecordingReceiver()
         weak var task: AnyObject?
         do {
             let made = session.makeTask(with: try NetworkRequest(url: url), receiver: probe)
@@ -118,7 +119,7 @@ struct ExchangeOrderTests {
         }
         #expect(task != nil)
         while transport.step() {}
-        #expect(await probe.ended().text.count == 20)
+        #expect(await probe.end().text.count == 20)
         #expect(task == nil)
     }
 
@@ -129,19 +130,19 @@ struct ExchangeOrderTests {
             later.withLock { $0.append(work) }
         }
         for isHeld in [false, true] {
-            let probe = TransferRecorder()
+            let probe = RecordingReceiver()
             let url = try #require(URL(string: "https://h.com/z"))
             let task = try session.begin(url, probe)
             // Another thread is delivering headers when delivery is paused, before the scripted session knows of it.
             let inner = try #require(transport.lastTask)
             if isHeld { task.hold() } else { task.suspend() }
             inner.deliverHead(200)
-            #expect(probe.now.heads.isEmpty)
+            #expect(probe.record.heads.isEmpty)
             if isHeld { task.proceed() } else { task.resume() }
-            #expect(probe.now.heads.isEmpty)
+            #expect(probe.record.heads.isEmpty)
             for work in later.withLock({ $0 }) { work() }
             later.withLock { $0 = [] }
-            #expect(probe.now.heads.count == 1)
+            #expect(probe.record.heads.count == 1)
             task.cancel()
         }
     }

@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(3)))
 struct ReceiverCallsTests {
     private let told = EventRecorder<String>()
-    private let calls = ReceiverCalls(TransferRecorder())
+    private let calls = ReceiverCalls(RecordingReceiver())
     private let isInside = Gate(), continues = Gate()
 
     /// Records the first call when `continues` opens.

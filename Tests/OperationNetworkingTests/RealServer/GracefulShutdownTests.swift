@@ -38,14 +38,14 @@
             /// Sends `count` requests concurrently and waits until all have ended.
             func send(
                 _ count: Int, _ method: String, body: () -> RequestBody
-            ) async throws -> [TransferRecorder.Record] {
-                let recorders = (0..<count).map { _ in TransferRecorder() }
+            ) async throws -> [RecordingReceiver.Record] {
+                let recorders = (0..<count).map { _ in RecordingReceiver() }
                 for (number, recorder) in recorders.enumerated() {
                     let request = try NetworkRequest(method, url: url(target(number)), body: body())
                     session.makeTask(with: request, receiver: recorder).resume()
                 }
-                var records: [TransferRecorder.Record] = []
-                for recorder in recorders { records.append(await recorder.ended()) }
+                var records: [RecordingReceiver.Record] = []
+                for recorder in recorders { records.append(await recorder.end()) }
                 return records
             }
 
@@ -71,13 +71,15 @@
         @Test func `POST requests are processed exactly once beside a long-running download`() async throws {
             let batch = try await Batch()
             let isServed = Gate()
-            let slow = TransferRecorder(keepsBody: false, onHead: { _, _ in isServed.open() })
+            let slow = RecordingReceiver { event, _ in
+                if case .head = event { isServed.open() }
+            }
             let slowTask = batch.session.makeTask(
                 with: try NetworkRequest(url: batch.url("/slow"), options: TransferOptions(timeouts: .none)),
                 receiver: slow)
             slowTask.resume()
             await isServed.passage()
-            let beside = (0..<100).map { _ in TransferRecorder() }
+            let beside = (0..<100).map { _ in RecordingReceiver() }
             for recorder in beside {
                 batch.session.makeTask(with: try NetworkRequest(url: batch.url("/small")), receiver: recorder).resume()
             }
@@ -85,9 +87,9 @@
             for record in records {
                 #expect(record.error == nil && record.status == 200, "\(String(describing: record.error))")
             }
-            for recorder in beside { #expect(await recorder.ended().error == nil) }
+            for recorder in beside { #expect(await recorder.end().error == nil) }
             slowTask.cancel()
-            #expect(await slow.ended().code == .cancelled)
+            #expect(await slow.end().code == .cancelled)
             let answered = try await batch.answered(count: records.count)
             #expect(answered.count == records.count && answered.values.allSatisfy { $0 == 1 })
             batch.session.close()

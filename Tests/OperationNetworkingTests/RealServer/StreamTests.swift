@@ -30,10 +30,12 @@
             let port = server.ports.narrow
             // After this request, the session knows that the connection accepts several requests.
             let first = try await session.run(url(port, "/small"))
-            #expect(first.bodyCount == 100 && first.metrics.first?.version == .http2)
-            let waiting = TransferRecorder()
+            #expect(first.bodyCount == 100 && first.metrics?.version == .http2)
+            let waiting = RecordingReceiver()
             let isServed = Gate()
-            let slow = TransferRecorder(keepsBody: false, onHead: { _, _ in isServed.open() })
+            let slow = RecordingReceiver { event, _ in
+                if case .head = event { isServed.open() }
+            }
             let endless = TransferOptions(timeouts: .none)
             let slowTask = try session.begin(url(port, "/slow"), options: endless, slow)
             await isServed.passage()
@@ -43,9 +45,9 @@
                 .resume()
             try await clock.leap(.zero, noticedBy: session)
             try await clock.leap(limit * 2, noticedBy: session)
-            #expect(waiting.now.ends.isEmpty)
+            #expect(waiting.record.ends == 0)
             slowTask.cancel()
-            let record = await waiting.ended()
+            let record = await waiting.end()
             #expect(record.error == nil && record.bodyCount == 100, "\(String(describing: record.error))")
             session.close()
         }
@@ -57,14 +59,14 @@
             let server = try await NginxServer.shared.value
             let session = session(server)
             #expect(try await session.run(url(server.ports.brief, "/small")).bodyCount == 100)
-            let recorders = (0..<40).map { _ in TransferRecorder() }
+            let recorders = (0..<40).map { _ in RecordingReceiver() }
             for recorder in recorders {
                 let body: RequestBody = method == "GET" ? .none : .data(Data("x".utf8))
                 let request = try NetworkRequest(method, url: url(server.ports.brief, "/read"), body: body)
                 session.makeTask(with: request, receiver: recorder).resume()
             }
             for recorder in recorders {
-                let record = await recorder.ended()
+                let record = await recorder.end()
                 #expect(record.error == nil && record.status == 200, "\(String(describing: record.error))")
             }
             session.close()

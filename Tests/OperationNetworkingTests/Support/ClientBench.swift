@@ -60,6 +60,17 @@ extension NetworkSession {
         task.resume()
         return task
     }
+
+    /// Sends a request and waits for its end.
+    func run(
+        _ url: URL, _ method: String = "GET", headers: HeaderFields = [:], body: RequestBody = .none,
+        options: TransferOptions = .standard
+    ) async throws -> RecordingReceiver.Record {
+        let receiver = RecordingReceiver()
+        let request = try NetworkRequest(method, url: url, headers: headers, body: body, options: options)
+        makeTask(with: request, receiver: receiver).resume()
+        return await receiver.end()
+    }
 }
 
 /// A running task and its events.

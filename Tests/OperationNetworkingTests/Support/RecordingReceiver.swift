@@ -17,22 +17,31 @@ final class RecordingReceiver: NetworkReceiver {
 
     struct Record: Sendable {
         var informational: [ResponseHead] = []
-        var head: ResponseHead?
+        var heads: [ResponseHead] = []
         var body: [UInt8] = []
         var bodyCount = 0
         /// Whether all bytes of the body match the test pattern.
         var isPattern = true
         var trailers: HeaderFields?
         var metrics: TransferMetrics?
-        var sent: Int64 = 0
+        /// The numbers of sent bytes that the session reported.
+        var progress: [Int64] = []
         var error: NetworkError?
         var ends = 0
         /// The violations of the contract by the session.
         var faults: [String] = []
+        /// Events after the metrics, and reports of progress that do not grow, which some sessions may deliver.
+        var disorder: [String] = []
 
+        var head: ResponseHead? { heads.last }
+        var sent: Int64 { progress.last ?? 0 }
+        var code: NetworkError.Code? { error?.code }
         var status: Int? { head?.status }
         var text: String { String(decoding: body, as: UTF8.self) }
         var isSuccess: Bool { ends == 1 && error == nil }
+        /// A Boolean value that indicates whether there was exactly one end, and no violation of the contract.
+        var isOrderly: Bool { ends == 1 && faults.isEmpty }
+        var isInOrder: Bool { faults.isEmpty && disorder.isEmpty }
     }
 
     private struct Waiter {
@@ -103,7 +112,7 @@ final class RecordingReceiver: NetworkReceiver {
         note(.head(head), task) { record in
             if record.head != nil { record.faults.append("two heads") }
             if head.status < 200 { record.faults.append("status \(head.status) as head") }
-            record.head = head
+            record.heads.append(head)
         }
     }
 
@@ -130,7 +139,8 @@ final class RecordingReceiver: NetworkReceiver {
         note(.sent(count, total), task) { record in
             if count < record.sent { record.faults.append("progress went from \(record.sent) back to \(count)") }
             if let total, count > total { record.faults.append("progress of \(count) of \(total)") }
-            record.sent = count
+            if count <= record.sent { record.disorder.append("progress of \(count) after \(record.sent)") }
+            record.progress.append(count)
         }
     }
 
@@ -154,6 +164,8 @@ final class RecordingReceiver: NetworkReceiver {
             if state.isInside { state.record.faults.append("two calls at once") }
             state.isInside = true
             if state.record.ends > 0 { state.record.faults.append("\(event) after the end") }
+            let isEnd = if case .end = event { true } else { false }
+            if !isEnd, state.record.metrics != nil { state.record.disorder.append("\(event) after the metrics") }
             change(&state.record)
         }
         react(event, task)

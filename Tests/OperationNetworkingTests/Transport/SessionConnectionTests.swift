@@ -16,13 +16,13 @@
             server = try LoopbackServer()
         }
 
-        private func run(_ count: Int, on session: CurlSession, _ url: URL) async throws -> [TransferRecorder.Record] {
-            let recorders = (0..<count).map { _ in TransferRecorder() }
+        private func run(_ count: Int, on session: CurlSession, _ url: URL) async throws -> [RecordingReceiver.Record] {
+            let recorders = (0..<count).map { _ in RecordingReceiver() }
             for recorder in recorders {
                 session.makeTask(with: try NetworkRequest(url: url), receiver: recorder).resume()
             }
-            var records: [TransferRecorder.Record] = []
-            for recorder in recorders { records.append(await recorder.ended()) }
+            var records: [RecordingReceiver.Record] = []
+            for recorder in recorders { records.append(await recorder.end()) }
             return records
         }
 
@@ -73,7 +73,7 @@
             #expect(server.counts.heads == 3)
             let body = RequestBody.data(Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0) }))
             let record = try await session.run(server.url(), "PUT", body: body)
-            try #require(record.text == "ok" && record.disorder.isEmpty, "\(record)")
+            try #require(record.text == "ok" && record.isInOrder, "\(record)")
             let last = try #require(await server.requests(atLeast: 3).last)
             #expect(last.bodyCount == 200_000 && last.isComplete)
             #expect(last.body.elsewhere == nil)
@@ -87,7 +87,7 @@
             let body = RequestBody.data(Data(count: 4_000_000))
             for _ in 0..<25 {
                 let record = try await session.run(server.url(), "PUT", body: body)
-                try #require(record.text == "ok" && record.disorder.isEmpty, "\(record)")
+                try #require(record.text == "ok" && record.isInOrder, "\(record)")
             }
             #expect(server.counts.heads == 49)
         }
@@ -132,7 +132,7 @@
             configuration.addressOverrides = ["example.com:80": "127.0.0.1:\(server.port)"]
             let record = try await CurlSession(configuration: configuration).run(url)
             #expect(record.text == "example.com")
-            #expect(record.metrics[0].remoteAddress == "127.0.0.1:\(server.port)")
+            #expect(record.metrics?.remoteAddress == "127.0.0.1:\(server.port)")
         }
 
         @Test func `an explicit proxy receives the full URL and its credentials`() async throws {
@@ -147,18 +147,19 @@
 
         @Test func `a receiver may close its session, and a released session completes its task`() async throws {
             server.route("/") { _ in .text("x") }
-            let recorder = TransferRecorder(onHead: { _, _ in session.close() })
+            let recorder = RecordingReceiver { event, _ in if case .head = event { session.close() } }
             session.makeTask(with: try NetworkRequest(url: server.url()), receiver: recorder).resume()
-            #expect(await recorder.ended().ends.count == 1)
+            #expect(await recorder.end().ends == 1)
             // After the end, the calls of a task have no effect.
-            let other = TransferRecorder(onEnd: { task, _ in
+            let other = RecordingReceiver { event, task in
+                guard case .end = event else { return }
                 task.cancel()
                 task.resume()
                 task.suspend()
-            })
+            }
             CurlSession.direct().makeTask(with: try NetworkRequest(url: server.url()), receiver: other).resume()
-            let record = await other.ended()
-            #expect(record.text == "x" && record.ends.count == 1 && record.error == nil && record.disorder.isEmpty)
+            let record = await other.end()
+            #expect(record.text == "x" && record.ends == 1 && record.error == nil && record.isInOrder)
             await server.counts { $0.openConnections == 0 }
         }
 
@@ -187,13 +188,13 @@
 
         @Test func `metrics report the connection and the phases`() async throws {
             server.route("/m") { _ in .text("Hello") }
-            let first = try #require(try await session.run(server.url("/m")).metrics.first)
+            let first = try #require(try await session.run(server.url("/m")).metrics)
             #expect(!first.isConnectionReused && first.connected != nil && first.version == .http1_1)
             #expect(first.remoteAddress == "127.0.0.1:\(server.port)" && first.bodyBytesReceived == 5)
             #expect(first.headerBytesReceived > 20)
             let moments = [first.slotGranted, first.connected, first.requestBegan, first.firstByte, first.ended]
             #expect(moments.compactMap { $0 } == moments.compactMap { $0 }.sorted() && !moments.contains(nil))
-            let second = try #require(try await session.run(server.url("/m")).metrics.first)
+            let second = try #require(try await session.run(server.url("/m")).metrics)
             #expect(second.isConnectionReused && second.connected == nil && server.counts.connections == 1)
         }
 
@@ -276,12 +277,12 @@
             let endless = TransferOptions(timeouts: .none)
             for _ in 0..<8 {
                 let request = try NetworkRequest(url: deaf.url(), options: endless)
-                session.makeTask(with: request, receiver: TransferRecorder()).resume()
+                session.makeTask(with: request, receiver: RecordingReceiver()).resume()
             }
             let url = try #require(URL(string: "http://localhost:\(server.port)/"))
             let record = try await session.run(url)
             #expect(record.text == "localhost:\(server.port)", "\(String(describing: record.error))")
-            #expect(record.metrics.first?.remoteAddress == "127.0.0.1:\(server.port)")
+            #expect(record.metrics?.remoteAddress == "127.0.0.1:\(server.port)")
             session.close()
             await deaf.stopped()
             await server.stopped()

@@ -33,7 +33,7 @@
             for count in 1..<Compressed.hello.count {
                 answer(Array(Compressed.hello[..<count]))
                 let record = try await session.run(server.url())
-                #expect(record.code == .undecodableBody && record.ends.count == 1, "\(count)")
+                #expect(record.code == .undecodableBody && record.ends == 1, "\(count)")
                 #expect(record.error?.status == 200)
             }
         }
@@ -91,18 +91,16 @@
         ) async throws {
             answer(Compressed.zeros)
             let options = with(TransferOptions()) { $0.maximumExpansion = 2000 }
-            let recorder = TransferRecorder(
-                keepsBody: false,
-                onBytes: { task, record in
-                    #expect(record.bodyCount <= 4 << 20)
-                    if suspends { task.suspend() } else { task.hold() }
-                    DispatchQueue.global().async {
-                        if suspends { task.resume() } else { task.proceed() }
-                    }
-                })
+            let recorder = RecordingReceiver { event, task in
+                guard case .bytes = event else { return }
+                if suspends { task.suspend() } else { task.hold() }
+                DispatchQueue.global().async {
+                    if suspends { task.resume() } else { task.proceed() }
+                }
+            }
             try session.begin(server.url(), options: options, recorder)
-            let record = await recorder.ended()
-            #expect(record.error == nil && record.bodyCount == 4 << 20 && record.disorder.isEmpty)
+            let record = await recorder.end()
+            #expect(record.error == nil && record.bodyCount == 4 << 20 && record.isInOrder)
         }
 
         @Test(arguments: ["br", "gzip, br", "aws-chunked"], [("HEAD", 200), ("GET", 304), ("GET", 204)])
@@ -130,21 +128,20 @@
             answer(Compressed.zeros)
             let options = with(TransferOptions()) { $0.maximumExpansion = 2000 }
             let held = Gate()
-            let recorder = TransferRecorder(
-                keepsBody: false,
-                onBytes: { task, _ in
-                    task.hold()
-                    held.open()
-                })
+            let recorder = RecordingReceiver { event, task in
+                guard case .bytes = event else { return }
+                task.hold()
+                held.open()
+            }
             let request = try NetworkRequest(url: server.url(), options: options)
             let task = session.makeTask(with: request, receiver: recorder)
             task.resume()
             await held.passage()
             server.route("/other") { _ in .text("other") }
             #expect(try await session.run(server.url("/other")).text == "other")
-            #expect(recorder.now.bodyCount <= 32 << 10 && recorder.now.ends.isEmpty)
+            #expect(recorder.record.bodyCount <= 32 << 10 && recorder.record.ends == 0)
             task.cancel()
-            #expect(await recorder.ended().code == .cancelled)
+            #expect(await recorder.end().code == .cancelled)
         }
     }
 

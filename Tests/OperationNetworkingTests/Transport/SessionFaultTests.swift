@@ -23,7 +23,7 @@
             server.route("/fault") { _ in answer() }
             server.route("/next") { _ in .text("fine") }
             let record = try await session.run(server.url("/fault"))
-            #expect(record.ends.count == 1 && record.disorder.isEmpty, note)
+            #expect(record.ends == 1 && record.isInOrder, note)
             let error = try #require(record.error, note)
             #expect(codes.contains(error.code), "\(note): \(error)")
             #expect(error.request?.method == "GET" && !error.isUnsent, note)

@@ -28,7 +28,7 @@
         }
 
         private func makeTask(
-            _ url: URL, _ timeouts: TransferTimeouts, _ recorder: TransferRecorder
+            _ url: URL, _ timeouts: TransferTimeouts, _ recorder: RecordingReceiver
         ) throws -> any NetworkTask {
             let request = try NetworkRequest(url: url, options: TransferOptions(timeouts: timeouts))
             return session.makeTask(with: request, receiver: recorder)
@@ -38,8 +38,8 @@
             try await clock.leap(duration, noticedBy: session)
         }
 
-        private func expectConnectTimeout(_ record: TransferRecorder.Record) {
-            #expect(record.code == .timedOut && record.error?.phase == .connecting && record.ends.count == 1)
+        private func expectConnectTimeout(_ record: RecordingReceiver.Record) {
+            #expect(record.code == .timedOut && record.error?.phase == .connecting && record.ends == 1)
             #expect(record.error?.isUnsent == true, "\(String(describing: record.error))")
         }
 
@@ -48,7 +48,7 @@
             // The server does not respond, so the TLS handshake never completes.
             let deaf = try makeDeafServer()
             let url = try #require(URL(string: "https://127.0.0.1:\(deaf.port)/"))
-            let recorder = TransferRecorder()
+            let recorder = RecordingReceiver()
             let limit = Duration.seconds(20)
             let task = try makeTask(url, TransferTimeouts(connect: limit, total: limit), recorder)
             if isHeldBefore { task.hold() }
@@ -56,38 +56,38 @@
             try await pass()
             task.hold()
             try await pass(limit * 2)
-            #expect(recorder.now.ends.isEmpty)
+            #expect(recorder.record.ends == 0)
             task.proceed()
             try await pass(limit - .seconds(1))
-            #expect(recorder.now.ends.isEmpty)
+            #expect(recorder.record.ends == 0)
             try await pass(.seconds(2))
-            expectConnectTimeout(await recorder.ended())
+            expectConnectTimeout(await recorder.end())
             await deaf.stopped()
         }
 
         @Test func `a new connection starts if libcurl gives up before the connect limit`() async throws {
             let deaf = try makeDeafServer(backlog: 0)
             // These requests fill the backlog, so later connections receive no reply at all.
-            let first = try (0..<8).map { _ in try makeTask(deaf.url(), .none, TransferRecorder()) }
+            let first = try (0..<8).map { _ in try makeTask(deaf.url(), .none, RecordingReceiver()) }
             for task in first { task.resume() }
             try await pass()
-            let recorder = TransferRecorder()
+            let recorder = RecordingReceiver()
             let limit = Duration.milliseconds(200)
             let task = try makeTask(deaf.url(), TransferTimeouts(connect: limit), recorder)
             task.resume()
             // The test clock does not advance, but libcurl's clock does. Each request checks it.
             let start = ContinuousClock.now
             while start.duration(to: .now) < limit * 4 { try await pass() }
-            #expect(recorder.now.ends.isEmpty, "\(recorder.now)")
+            #expect(recorder.record.ends == 0, "\(recorder.record)")
             try await pass(limit * 2)
-            expectConnectTimeout(await recorder.ended())
+            expectConnectTimeout(await recorder.end())
             await deaf.stopped()
         }
 
         /// A task that has received a part of its body, while a receiver of another task blocks the session's thread.
         private struct Kept {
             let task: any NetworkTask
-            let recorder: TransferRecorder
+            let recorder: RecordingReceiver
             let lastPart: Gate
             let letGo: Gate
         }
@@ -98,14 +98,15 @@
                 LoopbackAnswer(.head(200, ["Content-Length": "2"]), .send("a"), .stall(until: lastPart), .send("b"))
             }
             server.route("/keep") { _ in .text("keep") }
-            let recorder = TransferRecorder(onBytes: { _, _ in hasBegun.open() })
+            let recorder = RecordingReceiver { event, _ in if case .bytes = event { hasBegun.open() } }
             let task = try makeTask(server.url("/two"), TransferTimeouts(idle: limit, total: limit), recorder)
             task.resume()
             await hasBegun.passage()
-            let keeper = TransferRecorder(onHead: { _, _ in
+            let keeper = RecordingReceiver { event, _ in
+                guard case .head = event else { return }
                 isKept.open()
                 letGo.wait()
-            })
+            }
             try makeTask(server.url("/keep"), .none, keeper).resume()
             await isKept.passage()
             return Kept(task: task, recorder: recorder, lastPart: lastPart, letGo: letGo)
@@ -122,13 +123,13 @@
             clock.leap(limit * 2)
             kept.letGo.open()
             try await pass()
-            #expect(kept.recorder.now.ends.isEmpty)
+            #expect(kept.recorder.record.ends == 0)
             if isHeld { kept.task.proceed() } else { kept.task.resume() }
             try await pass(limit / 2)
             kept.lastPart.open()
-            let record = await kept.recorder.ended()
+            let record = await kept.recorder.end()
             #expect(record.text == "ab" && record.error == nil)
-            #expect(try #require(record.metrics.first?.paused) >= limit)
+            #expect(try #require(record.metrics?.paused) >= limit)
             await server.stopped()
         }
 
@@ -143,11 +144,11 @@
             kept.task.resume()
             kept.letGo.open()
             try await pass(limit / 2)
-            #expect(kept.recorder.now.ends.isEmpty)
+            #expect(kept.recorder.record.ends == 0)
             try await pass(limit)
-            let record = await kept.recorder.ended()
+            let record = await kept.recorder.end()
             #expect(record.code == .timedOut && record.error?.phase == .receiving && record.text == "a")
-            #expect(try #require(record.metrics.first?.paused) >= limit)
+            #expect(try #require(record.metrics?.paused) >= limit)
             await server.stopped()
         }
     }

@@ -16,8 +16,8 @@
             let clock = SessionClock(stands: true)
             let session: CurlSession
             let gate = Gate()
-            let first = TransferRecorder()
-            let second = TransferRecorder()
+            let first = RecordingReceiver()
+            let second = RecordingReceiver()
 
             init(
                 _ options: LoopbackServer.Options = LoopbackServer.Options(),
@@ -49,10 +49,10 @@
             func pass(_ duration: Duration) async throws {
                 clock.leap(duration)
                 // This request leaves the same line on the session's thread, which first checks the clock.
-                let last = TransferRecorder()
+                let last = RecordingReceiver()
                 let task = try session.begin(try #require(URL(string: "http://b.test/")), last)
                 task.cancel()
-                #expect(await last.ended().code == .cancelled)
+                #expect(await last.end().code == .cancelled)
             }
         }
 
@@ -77,13 +77,13 @@
                 try await side.pass(.zero)
             }
             for side in sides {
-                #expect(side.second.now.ends.isEmpty && side.server.counts.heads == 1)
+                #expect(side.second.record.ends == 0 && side.server.counts.heads == 1)
                 side.gate.open()
             }
             for side in sides {
-                let records = [await side.first.ended(), await side.second.ended()]
+                let records = [await side.first.end(), await side.second.end()]
                 #expect(records.map(\.text) == ["a.test", "b.test"], "\(records)")
-                let waited = try #require(records[1].metrics.first?.slotGranted)
+                let waited = try #require(records[1].metrics?.slotGranted)
                 #expect(waited >= limit)
                 side.session.close()
                 await side.server.stopped()

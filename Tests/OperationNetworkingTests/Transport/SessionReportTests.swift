@@ -24,27 +24,27 @@
         }
 
         /// Starts a POST whose response is complete except for its end, which the receiver holds back.
-        private func held() async throws -> (task: any NetworkTask, recorder: TransferRecorder) {
-            let recorder = TransferRecorder(onBytes: { task, _ in task.hold() })
+        private func held() async throws -> (task: any NetworkTask, recorder: RecordingReceiver) {
+            let recorder = RecordingReceiver { if case .bytes = $0 { $1.hold() } }
             let task = session.makeTask(with: try post("/small"), receiver: recorder)
             task.resume()
             await server.counts { $0.answers == 1 }
             #expect(try await session.run(server.url("/other")).text == "other")
-            #expect(recorder.now.text == "small" && recorder.now.ends.isEmpty)
+            #expect(recorder.record.text == "small" && recorder.record.ends == 0)
             return (task, recorder)
         }
 
         @Test func `a processed request is not reported as unsent when it is canceled`() async throws {
             let (task, recorder) = try await held()
             task.cancel()
-            let error = await recorder.ended().error
+            let error = await recorder.end().error
             #expect(error?.code == .cancelled && error?.phase == .receiving && error?.isUnsent == false)
         }
 
         @Test func `a processed request is not reported as unsent when the session is closed`() async throws {
             let (_, recorder) = try await held()
             session.close()
-            let error = await recorder.ended().error
+            let error = await recorder.end().error
             #expect(error?.code == .sessionClosed && error?.phase == .receiving && error?.isUnsent == false)
         }
 
@@ -70,7 +70,7 @@
             let record = try await session.run(
                 server.url("/no"), method, body: .data(Data(count: 1 << 20)), options: options)
             #expect(record.heads.map(\.status) == [417] && record.text == text)
-            #expect(record.error == nil && record.disorder.isEmpty, "\(String(describing: record.error))")
+            #expect(record.error == nil && record.isInOrder, "\(String(describing: record.error))")
             #expect(server.counts.heads == 1)
             #expect(try await session.run(server.url("/other")).text == "other")
         }
@@ -81,7 +81,7 @@
             let record = try await session.run(
                 server.url("/no"), "POST", body: .data(Data(count: 1 << 20)), options: options)
             #expect(record.code == .truncatedBody && record.error?.status == 417 && record.error?.isUnsent == false)
-            #expect(record.heads.count == 1 && record.disorder.isEmpty && server.counts.heads == 1)
+            #expect(record.heads.count == 1 && record.isInOrder && server.counts.heads == 1)
         }
 
         @Test func `a 417 response with a truncated body fails with truncatedBody`() async throws {
@@ -94,7 +94,7 @@
             let options = with(TransferOptions()) { $0.expectsContinue = true }
             let record = try await session.run(
                 server.url("/cut"), "POST", body: .data(Data(count: 1 << 20)), options: options)
-            #expect(record.code == .truncatedBody && record.bodyCount <= 500 && record.disorder.isEmpty)
+            #expect(record.code == .truncatedBody && record.bodyCount <= 500 && record.isInOrder)
         }
 
         @Test func `truncated headers are named in the error message`() async throws {

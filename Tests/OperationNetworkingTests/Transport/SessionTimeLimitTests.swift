@@ -18,7 +18,7 @@
         private func options(_ timeouts: TransferTimeouts) -> TransferOptions { TransferOptions(timeouts: timeouts) }
 
         @Test func `a dripping body exceeds the total limit exactly when it is reached`() async throws {
-            let (came, continues) = ((0..<4).map { _ in Gate() }, (0..<4).map { _ in Gate() })
+            let continues = (0..<4).map { _ in Gate() }
             server.route("/drip") { _ in
                 continues.reduce(LoopbackAnswer(.head(200, ["Content-Length": "1000"]))) {
                     $0.followed(by: .send("x"), .stall(until: $1))
@@ -26,21 +26,21 @@
             }
             let limit = TransferTimeouts(idle: .seconds(50), total: .seconds(100))
             let clock = SessionClock(), session = CurlSession.direct(by: clock)
-            let recorder = TransferRecorder(onBytes: { _, record in came[record.bodyCount - 1].open() })
+            let recorder = RecordingReceiver()
             try session.begin(server.url("/drip"), options: options(limit), recorder)
             // Each leap is shorter than the idle limit.
-            for (cameOne, goOn) in zip(came, continues).dropLast() {
-                await cameOne.passage()
+            for (index, goOn) in continues.enumerated().dropLast() {
+                _ = await recorder.record { $0.bodyCount > index }
                 try await clock.leap(.seconds(30), noticedBy: session)
-                #expect(recorder.now.ends.isEmpty)
+                #expect(recorder.record.ends == 0)
                 goOn.open()
             }
-            await came[3].passage()
+            _ = await recorder.record { $0.bodyCount == 4 }
             try await clock.leap(.seconds(30), noticedBy: session)
-            let record = await recorder.ended()
-            #expect(record.code == .timedOut && record.error?.phase == .receiving && record.ends.count == 1)
+            let record = await recorder.end()
+            #expect(record.code == .timedOut && record.error?.phase == .receiving && record.ends == 1)
             #expect(record.error?.status == 200)
-            #expect(try #require(record.metrics.first?.ended) >= .seconds(100) && record.bodyCount == 4)
+            #expect(try #require(record.metrics?.ended) >= .seconds(100) && record.bodyCount == 4)
         }
 
         @Test func `the limit for the first byte applies again after an informational response`() async throws {
@@ -70,14 +70,15 @@
                 $0.maximumConnections = 1_000
             }
             let limit = TransferTimeouts(firstByte: .seconds(50))
-            let recorders = (0..<count).map { _ in TransferRecorder() }
+            let recorders = (0..<count).map { _ in RecordingReceiver() }
             for recorder in recorders { try session.begin(server.url("/late"), options: options(limit), recorder) }
             _ = await server.heads(atLeast: count)
             let (isKept, continues) = (Gate(), Gate())
-            let keeper = TransferRecorder(onHead: { _, _ in
+            let keeper = RecordingReceiver { event, _ in
+                guard case .head = event else { return }
                 isKept.open()
                 continues.wait()
-            })
+            }
             session.makeTask(with: try NetworkRequest(url: server.url("/first")), receiver: keeper).resume()
             await isKept.passage()
             gate.open()
@@ -85,7 +86,7 @@
             clock.leap(.seconds(51))
             continues.open()
             for recorder in recorders {
-                let record = await recorder.ended()
+                let record = await recorder.end()
                 #expect(record.text == "late" && record.error == nil)
             }
         }

@@ -74,7 +74,7 @@ struct URLSessionTransferTaskTests {
         let adapter = URLSessionAdapter(
             maker, on: DispatchQueue(label: "scripted"), spoolingInto: FileManager.default.temporaryDirectory)
         let url = try #require(URL(string: "http://127.0.0.1:9/"))
-        let recorder = TransferRecorder()
+        let recorder = RecordingReceiver()
         adapter.makeTask(with: try NetworkRequest(url: url), receiver: recorder).resume()
         await maker.isMade.passage()
         let handler = maker.handler.withLock { $0 }
@@ -86,7 +86,7 @@ struct URLSessionTransferTaskTests {
             if !part.isEmpty { report(.bytes(Data(part.utf8))) }
         }
         report(.end(nil))
-        let record = await recorder.ended()
+        let record = await recorder.end()
         #expect(record.text == text)
         #expect(text == first ? record.code == .connectionLost : record.error == nil)
     }
