@@ -38,14 +38,8 @@
             let script = folder.url.appendingPathComponent("script")
             try Data((command + " --silent --output /dev/null --noproxy '*'\n").utf8).write(to: script)
             try await TestThread.run {
-                let process = Process(), output = Pipe()
-                process.executableURL = URL(fileURLWithPath: "/bin/sh")
-                process.arguments = [script.path]
-                process.standardError = output
-                try process.run()
-                let said = try output.fileHandleForReading.readToEnd() ?? Data()
-                process.waitUntilExit()
-                #expect(process.terminationStatus == 0, "\(String(decoding: said, as: UTF8.self)) of \(command)")
+                let end = try Process.end(of: "/bin/sh", [script.path], readsErrors: true)
+                #expect(end.status == 0, "\(end.output) of \(command)")
             }
         }
 

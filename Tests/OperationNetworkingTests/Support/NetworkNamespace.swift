@@ -63,23 +63,15 @@
 
         /// Returns the output of a program, or `nil` if it fails.
         private static func run(_ command: [String]) -> String? {
-            let process = Process(), output = Pipe()
-            process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-            process.arguments = command
             var environment = ProcessInfo.processInfo.environment
             environment["PATH"] = (environment["PATH"] ?? "/usr/bin:/bin") + ":/usr/local/sbin:/usr/sbin:/sbin"
             // These variables would take precedence over the file of the test.
             environment["LOCALDOMAIN"] = nil
             environment["RES_OPTIONS"] = nil
-            process.environment = environment
-            process.standardInput = FileHandle.nullDevice
-            process.standardOutput = output
-            process.standardError = FileHandle.nullDevice
-            guard (try? process.run()) != nil else { return nil }
-            let text = output.fileHandleForReading.readDataToEndOfFile()
-            process.waitUntilExit()
-            guard process.terminationStatus == 0 else { return nil }
-            return String(decoding: text, as: UTF8.self).trimmingCharacters(in: .newlines)
+            guard let end = try? Process.end(of: "/usr/bin/env", command, in: environment), end.status == 0 else {
+                return nil
+            }
+            return end.output.trimmingCharacters(in: .newlines)
         }
     }
 #endif

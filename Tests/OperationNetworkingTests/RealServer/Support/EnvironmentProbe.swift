@@ -20,15 +20,8 @@
             variables.merge(environment) { $1 }
             let settings = variables
             return try await TestThread.run {
-                let process = Process(), output = Pipe()
-                process.executableURL = URL(fileURLWithPath: command[0])
-                process.arguments = Array(command.dropFirst())
-                process.environment = settings
-                process.standardOutput = output
-                try process.run()
-                let text = output.fileHandleForReading.readDataToEndOfFile()
-                process.waitUntilExit()
-                return String(decoding: text, as: UTF8.self).trimmingCharacters(in: .newlines)
+                try Process.end(of: command[0], Array(command.dropFirst()), in: settings).output
+                    .trimmingCharacters(in: .newlines)
             }
         }
     }

@@ -8,13 +8,8 @@
     enum MountNamespaces {
         static let areThere: Bool = {
             guard getuid() == 0, FileManager.default.fileExists(atPath: "/etc/ssl/certs") else { return false }
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-            process.arguments = ["unshare", "-m", "sh", "-c", "mount --bind /tmp /etc/ssl/certs"]
-            process.standardError = FileHandle.nullDevice
-            guard (try? process.run()) != nil else { return false }
-            process.waitUntilExit()
-            return process.terminationStatus == 0
+            let command = ["unshare", "-m", "sh", "-c", "mount --bind /tmp /etc/ssl/certs"]
+            return (try? Process.end(of: "/usr/bin/env", command))?.status == 0
         }()
     }
 #endif

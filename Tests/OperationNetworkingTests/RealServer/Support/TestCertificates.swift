@@ -59,17 +59,9 @@
         /// Creates the certificates in an existing folder.
         init(in folder: URL, openssl: String) throws {
             self.folder = folder
-            let shell = Process(), said = Pipe()
-            shell.executableURL = URL(fileURLWithPath: "/bin/sh")
-            shell.arguments = ["-c", Self.script, "sh", folder.path, openssl]
-            shell.standardOutput = FileHandle.nullDevice
-            shell.standardError = said
-            try shell.run()
-            let text = said.fileHandleForReading.readDataToEndOfFile()
-            shell.waitUntilExit()
-            guard shell.terminationStatus == 0 else {
-                throw ServerFailure(description: "No certificates: \(String(decoding: text, as: UTF8.self))")
-            }
+            let words = ["-c", Self.script, "sh", folder.path, openssl]
+            let shell = try Process.end(of: "/bin/sh", words, readsErrors: true)
+            guard shell.status == 0 else { throw ServerFailure(description: "No certificates: \(shell.output)") }
         }
 
         /// The authority that the tests trust.
