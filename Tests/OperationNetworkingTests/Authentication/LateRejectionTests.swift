@@ -77,8 +77,12 @@ struct LateRejectionTests {
         let authenticator = bench.authenticator(
             change: { $0.eventHandler = nil },
             refresh: {
-                if results.count == 0 { throw Touchy(itself, results, gone) }
-                return bench.good.value
+                guard results.count == 0 else { return bench.good.value }
+                // The error calls the realm when it is released.
+                throw LastWord {
+                    results.record(itself.value?.postponedCount ?? -1)
+                    gone.open()
+                }
             })
         itself.value = authenticator
         // The operation, whose error has the refresh error as its cause, is released first.
@@ -103,21 +107,5 @@ private final class SlowReader: AttemptPolicy, @unchecked Sendable {
         entered.open()
         leave.wait()
         return false
-    }
-}
-
-/// An error that calls the realm when it is released.
-private final class Touchy: Error {
-    private let authenticator: Shared<Authenticator<String>?>
-    private let results: EventRecorder<Int>
-    private let gone: Gate
-
-    init(_ authenticator: Shared<Authenticator<String>?>, _ results: EventRecorder<Int>, _ gone: Gate) {
-        (self.authenticator, self.results, self.gone) = (authenticator, results, gone)
-    }
-
-    deinit {
-        results.record(authenticator.value?.postponedCount ?? -1)
-        gone.open()
     }
 }

@@ -6,14 +6,6 @@ import OperationNetworking
 import OperationTestKit
 import Testing
 
-/// An error that calls a closure when it is released.
-private final class LastWord: Error {
-    private let say: @Sendable () -> Void
-
-    init(_ say: @escaping @Sendable () -> Void) { self.say = say }
-
-    deinit { say() }
-}
 /// A session whose only task does nothing.
 ///
 /// The test calls the receiver instead.

@@ -29,29 +29,20 @@ private final class MeddlingClock: OperationClock {
     }
 }
 
-/// Runs a closure when it is released.
-private final class ReleaseObserver: Sendable {
-    private let act: @Sendable () -> Void
-
-    init(_ act: @escaping @Sendable () -> Void) { self.act = act }
-
-    deinit { act() }
-}
-
 /// The first request retains an object and fails.
 ///
 /// Later requests do not retain it.
 private final class Keeping: NetworkDataOperation<Int>, @unchecked Sendable {
     // Sendable: its state is behind a lock.
-    private let kept: Locked<ReleaseObserver?>
+    private let kept: Locked<LastWord?>
 
-    init(_ bench: OperationBench, _ farewell: ReleaseObserver) {
+    init(_ bench: OperationBench, _ farewell: LastWord) {
         kept = Locked(farewell)
         super.init(url: bench.server.url("/"), urlSession: bench.session) { data, _ in data.count }
     }
 
     override func adapt(_ request: NetworkRequest) async throws -> NetworkRequest {
-        let farewell = kept.withLock { kept -> ReleaseObserver? in
+        let farewell = kept.withLock { kept -> LastWord? in
             defer { kept = nil }
             return kept
         }
@@ -143,7 +134,7 @@ struct ObservedStepsTests {
         bench.server.route("/") { _ in .silence }
         let itself = Shared<Keeping?>(nil), ended = Gate()
         do {
-            let operation = Keeping(bench, ReleaseObserver { itself.value?.cancel() })
+            let operation = Keeping(bench, LastWord { itself.value?.cancel() })
             itself.value = operation
             operation.callbackQueue = bench.callbacks
             operation.networkAttempts.changePolicies { $0[.manual] = Again(most: 2) }

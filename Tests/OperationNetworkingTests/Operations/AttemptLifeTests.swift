@@ -36,15 +36,6 @@ private final class HoardingSession: NetworkSession {
 /// A closure that calls this function captures the object.
 private func hold(_ object: AnyObject) {}
 
-/// An error that runs a closure when it is released.
-private final class Flaw: Error {
-    private let act: @Sendable () -> Void
-
-    init(_ act: @escaping @Sendable () -> Void) { self.act = act }
-
-    deinit { act() }
-}
-
 @Suite("Lifetime of attempts", .timeLimit(.minutes(3)))
 struct AttemptLifeTests {
     private func count(_ census: LiveObjects) async throws -> Int {
@@ -116,8 +107,8 @@ struct AttemptLifeTests {
         bench.server.route("/") { _ in .silence }
         let itself = Shared<Hooked?>(nil)
         do {
-            let flaw = Shared<Flaw?>(
-                Flaw {
+            let flaw = Shared<LastWord?>(
+                LastWord {
                     itself.value?.cancel()
                     isFreed.open()
                 })
@@ -148,7 +139,7 @@ struct AttemptLifeTests {
         do {
             let operation = bench.text()
             operation.retry = Retry(backoff: .constant(.zero), throttledBackoff: .constant(.zero), budget: nil)
-            operation.responseRules.decodeError = { _, _ in Flaw { freed.record(operation.retry == nil ? 0 : 1) } }
+            operation.responseRules.decodeError = { _, _ in LastWord { freed.record(operation.retry == nil ? 0 : 1) } }
             #expect(try await operation.run() == "Hello")
             await operation.ended()
         }

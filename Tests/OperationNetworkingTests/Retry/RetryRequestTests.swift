@@ -198,17 +198,10 @@ struct RetryRequestTests {
         #expect(progress.isFinished)
     }
 
-    /// Calls a closure when it is released, as an object of an app may do.
-    private final class Participant: Sendable {
-        let ask: @Sendable () -> Void
-        init(_ ask: @escaping @Sendable () -> Void) { self.ask = ask }
-        deinit { ask() }
-    }
-
     @Test func `the rule of a replaced retry is released outside of every lock`() {
         let operation = bench.text(), asked = Locked(0)
         do {
-            let asker = Participant { [weak operation] in
+            let asker = LastWord { [weak operation] in
                 if operation?.retry == nil { asked.withLock { $0 += 1 } }
             }
             var retry = Retry.standard

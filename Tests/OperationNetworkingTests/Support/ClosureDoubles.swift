@@ -13,6 +13,15 @@ final class ClosureSession: NetworkSession {
     }
 }
 
+/// An object that calls a closure when it is released, and that can be an error.
+final class LastWord: Error {
+    private let say: @Sendable () -> Void
+
+    init(_ say: @escaping @Sendable () -> Void) { self.say = say }
+
+    deinit { say() }
+}
+
 /// A task that calls a closure when it is resumed, and ignores all other calls.
 final class ClosureTask: IdleTask {
     private let start: @Sendable (ClosureTask) -> Void
