@@ -104,25 +104,13 @@ struct QueueEarlyEndTests {
 
     @Test(arguments: StartingWay.allCases)
     func `an operation whose deadline has passed is canceled before its body`(way: StartingWay) async throws {
-        let operation = HandDriven(), starter = Starter(way), standing = StandingClock()
-        operation.clock = standing
+        let operation = HandDriven(), starter = Starter(way)
+        // No timer of this clock fires.
+        operation.clock = SlowClock()
         operation.deadline = OperationInstant(offset: .seconds(-1))
         try starter.start(operation)
         await operation.ended()
         #expect(operation.cancellationCause?.code == .deadlinePassed)
         #expect(operation.calls.events == [])
-    }
-}
-
-/// A clock that never fires a timer.
-private struct StandingClock: OperationClock {
-    struct Timer: OperationTimer {
-        func cancel() {}
-    }
-
-    var now: OperationInstant { OperationInstant(offset: .zero) }
-
-    func schedule(at instant: OperationInstant, _ action: @escaping @Sendable () -> Void) -> any OperationTimer {
-        Timer()
     }
 }

@@ -69,7 +69,13 @@ struct AuthenticationHookTests {
     }
 
     @Test func `after a sign-out, a refresh that has not begun does not call its closure`() async throws {
-        let bench = try TokenBench(), clock = HeldClock()
+        let bench = try TokenBench(), held = Gate(), manual = ManualClock()
+        let clock = ClosureClock(
+            over: manual,
+            schedule: {
+                held.wait()
+                return manual.schedule(at: $0, $1)
+            })
         let authenticator = bench.authenticator(change: { $0.clock = clock }, refresh: { "new" })
         bench.good.value = "newer"
         // The first refresh holds the realm's queue, although its credential arrives.
@@ -79,7 +85,7 @@ struct AuthenticationHookTests {
         second.start()
         await until { authenticator.credential == nil && second.waitReason?.kind == .credential }
         authenticator.signOut()
-        clock.held.open()
+        held.open()
         await first.ended()
         await second.ended()
         #expect(second.outcome?.error?.code == .signedOut)
@@ -186,19 +192,6 @@ private final class Adapting: NetworkDataOperation<String>, @unchecked Sendable 
     override func adapt(_ request: NetworkRequest) async throws -> NetworkRequest {
         if rounds.next() == 2 { try await atSecondRound.withLock { $0 }?() }
         return request
-    }
-}
-
-/// A stopped clock that sets timers only when the gate is open.
-private final class HeldClock: OperationClock {
-    let held = Gate()
-    private let manual = ManualClock()
-
-    var now: OperationInstant { manual.now }
-
-    func schedule(at instant: OperationInstant, _ action: @escaping @Sendable () -> Void) -> any OperationTimer {
-        held.wait()
-        return manual.schedule(at: instant, action)
     }
 }
 

@@ -5,7 +5,7 @@ import OperationTestKit
 import Testing
 
 /// A task whose first `hold()` waits at a gate before it has an effect.
-private final class SlowTask: NetworkTask {
+private final class SlowTask: IdleTask {
     let isHeld = Locked(false)
     let proceedings = Tally()
     let begins = Gate()
@@ -24,13 +24,10 @@ private final class SlowTask: NetworkTask {
         proceedings.add()
         isHeld.withLock { $0 = false }
     }
-    func resume() {}
-    func suspend() {}
-    func cancel() {}
 }
 
 /// A task that runs a closure before each call has an effect, to simulate other threads.
-private final class LateTask: NetworkTask {
+private final class LateTask: IdleTask {
     let pausedDirections = Locked((isHeld: false, isSuspended: true))
     let meanwhile = Locked<@Sendable () -> Void>({})
 
@@ -43,7 +40,6 @@ private final class LateTask: NetworkTask {
     func proceed() { call { $0.isHeld = false } }
     func resume() { call { $0.isSuspended = false } }
     func suspend() { call { $0.isSuspended = true } }
-    func cancel() {}
 }
 
 @Suite(.timeLimit(.minutes(1)))
