@@ -34,18 +34,14 @@
             return (task, recorder)
         }
 
-        @Test func `a processed request is not reported as unsent when it is canceled`() async throws {
+        @Test(arguments: [NetworkError.Code.cancelled, .sessionClosed])
+        func `a processed request is not reported as unsent when it is canceled or the session is closed`(
+            code: NetworkError.Code
+        ) async throws {
             let (task, recorder) = try await held()
-            task.cancel()
+            if code == .cancelled { task.cancel() } else { session.close() }
             let error = await recorder.end().error
-            #expect(error?.code == .cancelled && error?.phase == .receiving && error?.isUnsent == false)
-        }
-
-        @Test func `a processed request is not reported as unsent when the session is closed`() async throws {
-            let (_, recorder) = try await held()
-            session.close()
-            let error = await recorder.end().error
-            #expect(error?.code == .sessionClosed && error?.phase == .receiving && error?.isUnsent == false)
+            #expect(error?.code == code && error?.phase == .receiving && error?.isUnsent == false)
         }
 
         @Test func `a processed request is not reported as unsent when it is canceled at its end`() async throws {
