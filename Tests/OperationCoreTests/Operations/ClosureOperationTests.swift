@@ -33,23 +33,21 @@ struct ClosureOperationTests {
         #expect(await told.events(after: queue) == ["bodyCancelled"])
     }
 
+    /// Returns an operation whose closure holds an object of the census.
+    private func makeOperation(_ census: LiveObjects) -> ClosureOperation<Int, Never> {
+        let object = census.track(Witness())
+        return ClosureOperation { withExtendedLifetime(object) { 1 } }
+    }
+
     @Test func `the closure is released after it runs`() {
-        let census = LiveObjects(), operation: ClosureOperation<Void, Never>
-        do {
-            let object = census.track(Witness())
-            operation = ClosureOperation { withExtendedLifetime(object) {} }
-        }
+        let census = LiveObjects(), operation = makeOperation(census)
         #expect(census.count == 1)
         operation.start()
         #expect(census.count == 0)
     }
 
     @Test func `the closure is released when the operation is canceled before the start`() {
-        let census = LiveObjects(), operation: ClosureOperation<Void, Never>
-        do {
-            let object = census.track(Witness())
-            operation = ClosureOperation { withExtendedLifetime(object) {} }
-        }
+        let census = LiveObjects(), operation = makeOperation(census)
         operation.cancel()
         #expect(census.count == 0)
         operation.start()
@@ -57,11 +55,7 @@ struct ClosureOperationTests {
     }
 
     @Test func `the closure is released when the operation gets a result before the start`() {
-        let census = LiveObjects(), operation: ClosureOperation<Int, Never>
-        do {
-            let object = census.track(Witness())
-            operation = ClosureOperation { withExtendedLifetime(object) { 1 } }
-        }
+        let census = LiveObjects(), operation = makeOperation(census)
         operation.finish(withResult: 2)
         // The closure will never run.
         #expect(census.count == 0)

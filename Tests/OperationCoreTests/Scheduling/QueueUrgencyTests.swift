@@ -10,6 +10,9 @@ import Testing
 struct QueueUrgencyTests {
     private let workers = ManualWorkers()
     private let order = EventRecorder<String>()
+    private let queue: QueueManager
+
+    init() { queue = workers.makeQueue(width: 1) }
 
     private func made(_ name: String, _ priority: Operation.QueuePriority = .normal) -> SyncProbe {
         let operation = SyncProbe.recording(name, in: order)
@@ -18,7 +21,6 @@ struct QueueUrgencyTests {
     }
 
     @Test func `operations start in order of priority, and in order of adding for equal priorities`() throws {
-        let queue = workers.makeQueue(width: 1)
         let priorities: [Operation.QueuePriority] = [.low, .veryHigh, .normal, .veryLow, .high]
         for round in 0..<3 {
             for priority in priorities { try queue.add(made("\(priority.rawValue)/\(round)", priority)) }
@@ -28,7 +30,6 @@ struct QueueUrgencyTests {
     }
 
     @Test func `quality of service determines the order of operations without a priority`() throws {
-        let queue = workers.makeQueue(width: 1)
         let background = made("background"), user = made("user"), normal = made("normal")
         background.qualityOfService = .background
         user.qualityOfService = .userInitiated
@@ -38,7 +39,6 @@ struct QueueUrgencyTests {
     }
 
     @Test func `the priority of a waiting operation can change`() throws {
-        let queue = workers.makeQueue(width: 1)
         let operations = (0..<5).map { made("\($0)") }
         try queue.add(operations)
         operations[3].queuePriority = .high
@@ -51,7 +51,7 @@ struct QueueUrgencyTests {
 
     @Test(arguments: [false, true])
     func `the children of a group become as urgent as the group or its dependent`(isDependent: Bool) throws {
-        let queue = workers.makeQueue(width: 1), first = HandDriven("first")
+        let first = HandDriven("first")
         let group = GroupOperation.all([made("a"), made("b")])
         try queue.add(first)
         workers.runAll()
@@ -68,7 +68,7 @@ struct QueueUrgencyTests {
     }
 
     @Test func `changing a priority 10,000 times does not increase memory use`() throws {
-        let queue = workers.makeQueue(width: 1), operation = made("it")
+        let operation = made("it")
         try queue.add(operation)
         for _ in 0..<10_000 {
             operation.queuePriority = .high
@@ -80,7 +80,7 @@ struct QueueUrgencyTests {
     }
 
     @Test func `changing priorities behind a barrier or during a hold does not increase memory use`() throws {
-        let queue = workers.makeQueue(width: 1), operation = made("it"), held = made("held"), runs = HandDriven()
+        let operation = made("it"), held = made("held"), runs = HandDriven()
         held.addCondition(OperationCondition("asked in its turn") { _ in .satisfied })
         try queue.add(runs)
         try queue.addBarrier(made("barrier"))
@@ -111,7 +111,6 @@ struct QueueUrgencyTests {
     }
 
     @Test func `an operation with normal priority raises its low-priority dependencies`() throws {
-        let queue = workers.makeQueue(width: 1)
         let low = made("low", .low), waiting = made("waiting")
         try waiting.depend(on: low, otherwise: .cancel)
         try queue.add([made("a"), low, made("b")])
@@ -121,7 +120,6 @@ struct QueueUrgencyTests {
     }
 
     @Test func `priority is passed to a dependency that is added while the operation is queued`() throws {
-        let queue = workers.makeQueue(width: 1)
         let low = made("low", .low), urgent = made("urgent", .veryHigh), first = made("first", .low)
         try urgent.depend(on: first, otherwise: .cancel)
         try queue.add([made("a"), low, made("b"), urgent, first])
@@ -131,7 +129,6 @@ struct QueueUrgencyTests {
     }
 
     @Test func `priority is passed through a dependency that is not yet in a queue`() throws {
-        let queue = workers.makeQueue(width: 1)
         let low = made("low", .low), between = made("between"), urgent = made("urgent", .veryHigh)
         try urgent.depend(on: between, otherwise: .cancel)
         try queue.add([made("a"), low, urgent])
@@ -161,7 +158,6 @@ struct QueueUrgencyTests {
     #endif
 
     @Test func `ageing gives less urgent operations their turns, and the most urgent ones the rest`() throws {
-        let queue = workers.makeQueue(width: 1)
         queue.ageing = 1
         let priorities: [Operation.QueuePriority] = [.veryLow, .low, .normal, .high, .veryHigh]
         for _ in 0..<40 { for priority in priorities { try queue.add(made("\(priority.rawValue)", priority)) } }
@@ -174,7 +170,6 @@ struct QueueUrgencyTests {
 
     @Test(arguments: [1, 4, 32])
     func `a low-priority operation runs despite a constant flow of urgent operations`(ageing: Int) throws {
-        let queue = workers.makeQueue(width: 1)
         queue.ageing = ageing
         try queue.add(made("low", .veryLow))
         for _ in 0..<10 { try queue.add(made("high", .high)) }
@@ -192,7 +187,6 @@ struct QueueUrgencyTests {
     }
 
     @Test func `without ageing, a low-priority operation waits for all urgent ones`() throws {
-        let queue = workers.makeQueue(width: 1)
         queue.ageing = nil
         try queue.add(made("low", .veryLow))
         for _ in 0..<100 { try queue.add(made("high", .high)) }
@@ -201,7 +195,7 @@ struct QueueUrgencyTests {
     }
 
     @Test func `an operation that a body waits for gets the priority of the body and starts first`() async throws {
-        let queue = workers.makeQueue(width: 1), report = made("report", .veryLow), done = Gate()
+        let report = made("report", .veryLow), done = Gate()
         let waiting = SyncProbe { operation in
             report.waitUntilFinished()
             operation.finish(withResult: 1)
@@ -229,7 +223,7 @@ struct QueueUrgencyTests {
     }
 
     @Test func `a low-priority operation runs even if bodies wait for many others`() async throws {
-        let outer = QueueManager("outer", width: 1), queue = workers.makeQueue(width: 1)
+        let outer = QueueManager("outer", width: 1)
         let children = (0..<71).map { made("\($0)") }, began = EventRecorder<Int>()
         try queue.add(made("low", .veryLow))
         try queue.add(children)

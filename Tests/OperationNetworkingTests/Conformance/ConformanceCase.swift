@@ -22,6 +22,17 @@ struct ConformanceCase: Sendable, CustomTestStringConvertible {
         self.body = body
     }
 
+    /// Returns a case whose server responds with 204 to requests for `/`.
+    static func withNoContent(
+        _ name: String, options: @escaping @Sendable (inout LoopbackServer.Options) -> Void = { _ in },
+        _ body: @escaping @Sendable (Bench) async throws -> Void
+    ) -> ConformanceCase {
+        ConformanceCase(name, options: options) { bench async throws in
+            bench.server.route("/") { _ in .status(204) }
+            try await body(bench)
+        }
+    }
+
     var testDescription: String { name }
 
     /// Runs the case with a new session and a new server.

@@ -10,8 +10,7 @@ extension ConformanceCase {
     private static func echoed(_ name: String, count: Int, _ body: @escaping @Sendable ([UInt8]) throws -> RequestBody)
         -> ConformanceCase
     {
-        ConformanceCase(name, options: { $0.keptBodyBytes = 1 << 26 }) { bench async throws in
-            bench.server.route("/") { _ in .status(204) }
+        withNoContent(name, options: { $0.keptBodyBytes = 1 << 26 }) { bench async throws in
             let bytes = TestPattern.bytes(count: count)
             let record = await bench.run(try bench.request("POST", body: try body(bytes)))
             #expect(record.status == 204, "\(String(describing: record.error))")
@@ -29,8 +28,7 @@ extension ConformanceCase {
     private static func failing(
         _ name: String, _ codes: NetworkError.Code..., body: @escaping @Sendable () throws -> RequestBody
     ) -> ConformanceCase {
-        ConformanceCase(name) { bench async throws in
-            bench.server.route("/") { _ in .status(204) }
+        withNoContent(name) { bench async throws in
             let record = await bench.run(try bench.request("POST", body: try body()))
             #expect(record.error.map { codes.contains($0.code) } == true, "\(String(describing: record.error))")
             // The server must not see a complete body.
@@ -115,14 +113,12 @@ extension ConformanceCase {
                 try Data([1]).write(to: file.url)
                 return .file(region)
             },
-            ConformanceCase("a POST without a body has Content-Length 0 or no Content-Length") { bench async throws in
-                bench.server.route("/") { _ in .status(204) }
+            withNoContent("a POST without a body has Content-Length 0 or no Content-Length") { bench async throws in
                 #expect(try await bench.run(bench.request("POST")).status == 204)
                 #expect(["0", nil].contains(bench.server.requests.first?["Content-Length"]))
                 #expect(bench.server.requests.first?["Transfer-Encoding"] == nil)
             },
-            ConformanceCase("no Content-Type is added to a body") { bench async throws in
-                bench.server.route("/") { _ in .status(204) }
+            withNoContent("no Content-Type is added to a body") { bench async throws in
                 _ = await bench.run(try bench.request("POST", body: .data(Data("a=b".utf8))))
                 #expect(bench.server.requests.first?["Content-Type"] == nil)
             },
@@ -143,11 +139,10 @@ extension ConformanceCase {
                 #expect(record.status == 204 && record.informational.map(\.status) == [100])
                 #expect(bench.server.requests.first?.bodyCount == 100_000)
             },
-            ConformanceCase(
+            withNoContent(
                 "a server that never sends 100 Continue still receives the body",
                 options: { $0.sendsContinue = false }
             ) { bench async throws in
-                bench.server.route("/") { _ in .status(204) }
                 let request = try bench.request("POST", body: .data(Data(count: 10))) { $0.expectsContinue = true }
                 #expect(await bench.run(request).status == 204)
                 #expect(bench.server.requests.first?.bodyCount == 10)

@@ -110,10 +110,9 @@ extension ConformanceCase {
                 run.task.proceed()
                 #expect(await run.end().text == "hello")
             },
-            ConformanceCase(
+            withNoContent(
                 "a suspended upload resumes where it stopped", options: { $0.keptBodyBytes = 1 << 24 }
             ) { bench async throws in
-                bench.server.route("/") { _ in .status(204) }
                 let bytes = TestPattern.bytes(count: size)
                 let run = bench.start(try bench.request("PUT", body: .data(Data(bytes))))
                 for part in 1..<8 {
@@ -127,10 +126,9 @@ extension ConformanceCase {
                 #expect(isSame)
                 #expect(bench.server.violations == [])
             },
-            ConformanceCase(
+            withNoContent(
                 "a suspended upload of a stream resumes where it stopped", options: { $0.keptBodyBytes = 1 << 24 }
             ) { bench async throws in
-                bench.server.route("/") { _ in .status(204) }
                 let bytes = TestPattern.bytes(count: 1 << 20)
                 let body = RequestBody.stream(canBeSentAgain: false) { PieceProducer(bytes, size: 9_000, isLate: true) }
                 let run = bench.start(try bench.request("PUT", body: body))
@@ -158,9 +156,8 @@ extension ConformanceCase {
                 let run = bench.start(try bench.request())
                 await suspendOften(run, at: 1 << 18, count: bytes.count)
             },
-            ConformanceCase("a response that completes while the task is suspended is delivered on resume") {
+            withNoContent("a response that completes while the task is suspended is delivered on resume") {
                 bench async throws in
-                bench.server.route("/") { _ in .status(204) }
                 let isSuspended = Gate()
                 let run = bench.start(try bench.request()) { event, task in
                     guard case .head = event else { return }

@@ -139,8 +139,7 @@ extension ConformanceCase {
                 bench.server.endConnections()
                 try await bench.checkHealth()
             },
-            ConformanceCase("canceling a task ends it, even if its body producer has no bytes") { bench async throws in
-                bench.server.route("/") { _ in .status(204) }
+            withNoContent("canceling a task ends it, even if its body producer has no bytes") { bench async throws in
                 let waker = Locked<BodyWaker?>(nil)
                 let body = RequestBody.stream(canBeSentAgain: false) {
                     ClosureProducer { _, new, _ in

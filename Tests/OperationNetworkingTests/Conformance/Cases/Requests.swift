@@ -8,8 +8,7 @@ import Testing
 
 extension ConformanceCase {
     private static func method(_ method: String) -> ConformanceCase {
-        ConformanceCase("the method \(method) is sent") { bench async throws in
-            bench.server.route("/") { _ in .status(204) }
+        withNoContent("the method \(method) is sent") { bench async throws in
             #expect(try await bench.run(bench.request(method)).status == 204)
             let request = try #require(bench.server.requests.first)
             #expect(request.method == method)
@@ -34,9 +33,8 @@ extension ConformanceCase {
                 "/\(String(repeating: "long", count: 2_000))",
             ].map { target($0) }
             + [
-                ConformanceCase("headers are sent in order, including repeated headers") {
+                withNoContent("headers are sent in order, including repeated headers") {
                     bench async throws in
-                    bench.server.route("/") { _ in .status(204) }
                     let headers: HeaderFields = ["X-B": "1", "X-A": "a, b", "x-b": "2", "X-Empty": "", "X-B": "3"]
                     #expect(try await bench.run(bench.request("GET", "/", headers)).status == 204)
                     let request = try #require(bench.server.requests.first)
@@ -44,13 +42,11 @@ extension ConformanceCase {
                     #expect(sent.map(\.name) == ["X-B", "X-A", "x-b", "X-Empty", "X-B"])
                     #expect(sent.map(\.value) == ["1", "a, b", "2", "", "3"])
                 },
-                ConformanceCase("a header value may contain non-ASCII characters") { bench async throws in
-                    bench.server.route("/") { _ in .status(204) }
+                withNoContent("a header value may contain non-ASCII characters") { bench async throws in
                     _ = await bench.run(try bench.request("GET", "/", ["X-Name": "Zoë \u{1F600}"]))
                     #expect(bench.server.requests.first?["X-Name"] == "Zoë \u{1F600}")
                 },
-                ConformanceCase("a session adds no unexpected headers") { bench async throws in
-                    bench.server.route("/") { _ in .status(204) }
+                withNoContent("a session adds no unexpected headers") { bench async throws in
                     _ = await bench.run(try bench.request("POST", body: .data(Data("{}".utf8))))
                     let names = Set(try #require(bench.server.requests.first).fields.map { $0.name.lowercased() })
                     let allowed: Set = [
@@ -58,34 +54,29 @@ extension ConformanceCase {
                     ]
                     #expect(names.subtracting(allowed).isEmpty, "\(names)")
                 },
-                ConformanceCase("User-Agent and Accept headers of a request replace the defaults") {
+                withNoContent("User-Agent and Accept headers of a request replace the defaults") {
                     bench async throws in
-                    bench.server.route("/") { _ in .status(204) }
                     _ = await bench.run(try bench.request("GET", "/", ["User-Agent": "me", "Accept": "image/png"]))
                     #expect(bench.server.requests.first?.values("User-Agent") == ["me"])
                     #expect(bench.server.requests.first?.values("Accept") == ["image/png"])
                 },
-                ConformanceCase("the Host header contains the host and port of the URL") { bench async throws in
-                    bench.server.route("/") { _ in .status(204) }
+                withNoContent("the Host header contains the host and port of the URL") { bench async throws in
                     _ = try await bench.get()
                     #expect(bench.server.requests.first?.values("Host") == ["127.0.0.1:\(bench.server.port)"])
                 },
-                ConformanceCase("a host name is resolved and sent in the Host header") { bench async throws in
-                    bench.server.route("/") { _ in .status(204) }
+                withNoContent("a host name is resolved and sent in the Host header") { bench async throws in
                     let url = try #require(URL(string: "http://localhost:\(bench.server.port)/"))
                     let record = await bench.run(try NetworkRequest(url: url))
                     #expect(record.status == 204)
                     #expect(bench.server.requests.first?["Host"] == "localhost:\(bench.server.port)")
                 },
-                ConformanceCase("an IPv6 address is sent in the Host header", options: { $0.addresses = [.ipv6] }) {
+                withNoContent("an IPv6 address is sent in the Host header", options: { $0.addresses = [.ipv6] }) {
                     bench async throws in
-                    bench.server.route("/") { _ in .status(204) }
                     #expect(try await bench.get().status == 204)
                     #expect(bench.server.requests.first?["Host"] == "[::1]:\(bench.server.port)")
                 },
-                ConformanceCase("the user and password of a URL are sent in the Authorization header") {
+                withNoContent("the user and password of a URL are sent in the Authorization header") {
                     bench async throws in
-                    bench.server.route("/") { _ in .status(204) }
                     let url = try #require(URL(string: "http://us%40er:pa%3Ass@127.0.0.1:\(bench.server.port)/"))
                     _ = await bench.run(try NetworkRequest(url: url))
                     let wanted = "Basic " + Data("us@er:pa:ss".utf8).base64EncodedString()
