@@ -56,14 +56,6 @@ struct AsyncOperationTests {
         #expect(operation.calls.events == ["main", "cancel requested"])
     }
 
-    @Test func `a suspended operation reports suspended and is still in process`() {
-        let operation = HandDriven.started()
-        operation.suspend()
-        #expect(Look(operation) == .suspended)
-        operation.resume()
-        #expect(Look(operation) == .executing)
-    }
-
     @Test func `the result stays readable until the operation is freed`() {
         let operation = ClosureOperation { ["a", "b"].map { $0 + $0 } }
         operation.start()

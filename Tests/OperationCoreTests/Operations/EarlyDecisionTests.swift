@@ -10,7 +10,9 @@ import Testing
 @Suite(.timeLimit(.minutes(3)))
 struct EarlyDecisionTests {
     @Test(arguments: [true, false])
-    func `a result or error set before the start is kept and reported at the start`(succeeds: Bool) async {
+    func `a result or error set before the start is kept, can be awaited, and is reported at the start`(
+        succeeds: Bool
+    ) async throws {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>(), operation = HandDriven()
         operation.callbackQueue = queue
         operation.successHandler = { told.record("success \($0)") }
@@ -19,6 +21,8 @@ struct EarlyDecisionTests {
         succeeds ? operation.finish(withResult: 3) : operation.finish(withError: .first)
         #expect(Look(operation) == .waiting)
         #expect(operation.outcome == (succeeds ? .success(3) : .failure(.first)))
+        if succeeds { #expect(try await operation.value == 3) }
+        #expect(Look(operation) == .waiting)
         #expect(await told.events(after: queue) == [])
         operation.start()
         #expect(Look(operation) == .finished)
@@ -26,13 +30,6 @@ struct EarlyDecisionTests {
         let expected = succeeds ? "success 3" : "failure first"
         #expect(told.events == [expected, expected])
         #expect(operation.calls.events == [])
-    }
-
-    @Test func `awaiting an operation returns a result that was set before the start`() async throws {
-        let operation = HandDriven()
-        operation.finish(withResult: 3)
-        #expect(try await operation.value == 3)
-        #expect(!operation.isFinished)
     }
 
     @Test func `an operation canceled before the start never runs its body and ends at the start`() {

@@ -11,20 +11,13 @@ import Testing
 /// The notice handler is shared by the process, so each test uses its own operation name.
 @Suite(.serialized, .timeLimit(.minutes(3)))
 struct NoticeTests {
-    func notices(
-        of name: String, during life: (HandDriven) throws -> Void
-    ) rethrows -> [OperationNotice.Kind] {
-        let recorder = NoticeHub.recorder(for: name)
-        try life(HandDriven(name))
-        return recorder.events.map(\.kind)
-    }
-
     func expectNotices(
         _ kinds: [OperationNotice.Kind], of name: String, location: SourceLocation = #_sourceLocation,
         during life: (HandDriven) throws -> Void
     ) rethrows {
-        let found = try notices(of: name, during: life)
-        #expect(found == kinds, sourceLocation: location)
+        let recorder = NoticeHub.recorder(for: name)
+        try life(HandDriven(name))
+        #expect(recorder.events.map(\.kind) == kinds, sourceLocation: location)
     }
 
     @Test func `correct use of an operation reports no notice`() {
@@ -51,8 +44,8 @@ struct NoticeTests {
     }
 
     @Test func `freeing an executing operation reports a notice`() {
-        #expect(notices(of: "Notice: freed") { $0.start() } == [.releasedUnfinished])
-        #expect(notices(of: "Notice: freed before") { _ in } == [])
+        expectNotices([.releasedUnfinished], of: "Notice: freed") { $0.start() }
+        expectNotices([], of: "Notice: freed before") { _ in }
         expectNotices([], of: "Notice: freed after") { operation in
             operation.start()
             operation.cancel()

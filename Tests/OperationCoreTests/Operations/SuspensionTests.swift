@@ -12,11 +12,13 @@ struct SuspensionTests {
         let operation = HandDriven.started()
         #expect(operation.suspend())
         #expect(!operation.suspend())
+        #expect(Look(operation) == .suspended)
         #expect(operation.resume())
         #expect(!operation.resume())
+        #expect(Look(operation) == .executing)
         #expect(operation.suspend())
         #expect(operation.calls.events == ["main", "suspend", "resume", "suspend"])
-        #expect(operation.state == .suspended)
+        #expect(Look(operation) == .suspended)
     }
 
     @Test func `only an executing operation can be suspended`() {
