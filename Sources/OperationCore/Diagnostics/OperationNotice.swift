@@ -15,7 +15,7 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
     /// If the notice is not about an operation, this property is the name of the queue, session or type that reports
     /// it.
     public let operation: String
-    /// A message that describes the problem, its cause and a possible solution.
+    /// A message that describes the problem and its cause, and a solution if there is one.
     public let message: String
 
     /// A description of the notice in one line, for a log.
@@ -64,7 +64,8 @@ public struct OperationNotice: Sendable, CustomStringConvertible {
         ///
         /// OperationKit also reports this kind if the URL of a cache's folder is not a file URL.
         public static let untrustedFile = Kind("untrustedFile")
-        /// A body waits for an operation or for its own queue, but the wait cannot end before the body returns.
+        /// A body waits for an operation, its own queue or room in its queue, but the wait cannot end before the body
+        /// returns.
         package static let waitsForItself = Kind("waitsForItself")
         /// The program changed a setting, such as a timeout, a delay or a clock, after the operation had started.
         ///

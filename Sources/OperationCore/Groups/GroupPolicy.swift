@@ -30,9 +30,8 @@ public struct GroupPolicy: Sendable, Hashable {
     /// Returns a policy with which the group succeeds and cancels the other children as soon as `count` children
     /// succeed.
     ///
-    /// The group fails if all children have ended and fewer than `count` succeeded. A group from
-    /// ``GroupOperation/quorum(_:of:width:on:)`` fails as soon as fewer than `count` children can still succeed. If
-    /// `count` is zero or less, the group succeeds as soon as it starts.
+    /// A group from ``GroupOperation/quorum(_:of:width:on:)`` fails as soon as fewer than `count` children can still
+    /// succeed. If `count` is zero or less, the group succeeds as soon as it starts.
     ///
     /// - Parameter count: The number of children that must succeed.
     package static func quorum(_ count: Int) -> GroupPolicy { GroupPolicy(rule: .quorum(count)) }

@@ -206,7 +206,7 @@ open class ManagedOperation: Operation, @unchecked Sendable {
     /// This method is called once, without holding a lock.
     package func callHandlers() {}
 
-    /// Releases a body that will not run anymore.
+    /// Releases the closures of the body or ends the attempts of a network operation, because the outcome is decided.
     ///
     /// This method is called without holding a lock, after the outcome is decided and waiters were notified. If the
     /// handlers are called later, the method is called again at that time.

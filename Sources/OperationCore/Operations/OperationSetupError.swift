@@ -30,7 +30,8 @@ public struct OperationSetupError: Error, Sendable, Equatable, CustomStringConve
 
     /// A code that identifies an error in the setup of operations.
     ///
-    /// Future versions may add codes, so always handle unknown codes.
+    /// Future versions may add codes, so always handle unknown codes. Errors that you fix in your code have codes
+    /// without a public name.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The name of the code, which is suitable as a metric label.
         public let description: String

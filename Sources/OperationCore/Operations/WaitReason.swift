@@ -7,7 +7,8 @@ import Foundation
 public struct WaitReason: Sendable, Hashable, CustomStringConvertible {
     /// A kind of event for which an executing operation waits.
     ///
-    /// Future versions may add kinds.
+    /// Future versions may add kinds, so always handle unknown kinds. Waits that the scheduler controls, such as a wait
+    /// for children, have kinds without a public name.
     public struct Kind: Sendable, Hashable, CustomStringConvertible {
         /// The name of the kind, which is suitable as a metric label.
         public let description: String

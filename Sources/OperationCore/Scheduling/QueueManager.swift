@@ -260,8 +260,8 @@ extension QueueManager {
     /// the order of their calls.
     ///
     /// If operations in the queue await this method, the queue may have no space before these operations end. In this
-    /// case, OperationKit reports a notice of the kind `waitsForItself`, and the operations wait until you cancel an
-    /// operation or increase the capacity.
+    /// case, OperationKit reports a notice, and the operations wait until you cancel an operation or increase the
+    /// capacity.
     ///
     /// - Parameter operation: An operation that has not started and is not in a queue or a group.
     /// - Throws: An ``OperationSetupError`` for the same reasons as `add`. If the calling task is canceled while it

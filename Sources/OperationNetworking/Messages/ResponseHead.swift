@@ -92,20 +92,39 @@ extension ResponseHead: CustomStringConvertible, CustomReflectable {
     }
 }
 
+extension ResponseHead {
+    /// Returns the pause from now on that the server asks for in `Retry-After` (RFC 9110, section 10.2.3), or `nil` if
+    /// the header is missing or invalid.
+    ///
+    /// If the response has several such headers, the longest pause counts. A date is compared with the `Date` header of
+    /// the response, so that a wrong clock of the server or the client does no harm.
+    func retryAfter(now: Date) -> Duration? {
+        headers.values("Retry-After").compactMap { retryAfter($0, now: now) }.max()
+    }
+
+    private func retryAfter(_ field: String, now: Date) -> Duration? {
+        let text = field.trimmingCharacters(in: .whitespaces)
+        guard !text.isEmpty else { return nil }
+        if text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
+            // A number that does not fit an `Int64` counts as the longest possible pause.
+            return .seconds(Int64(text) ?? .max)
+        }
+        guard let date = HTTPDate.parse(text, now: now) else { return nil }
+        let theirs = headers["Date"].flatMap { HTTPDate.parse($0, now: now) } ?? now
+        return .seconds(max(date.timeIntervalSince(theirs), 0))
+    }
+}
+
 extension HTTPURLResponse {
     /// Creates Foundation's form of a response, in which headers with the same name are joined by commas.
     convenience init?(_ head: ResponseHead) {
         var fields: [String: String] = [:]
         fields.reserveCapacity(head.headers.count)
-        // Foundation keeps only one of several names that differ in their case.
-        var names: [String: String] = [:]
         for field in head.headers {
-            let key = field.name.asciiLowercased
-            if let name = names[key] {
-                fields[name, default: ""] += ", \(field.value)"
-            } else {
-                (names[key], fields[field.name]) = (field.name, field.value)
-            }
+            // Foundation keeps only one of several names that differ in their case.
+            let name = head.headers.first { $0.isNamed(field.name) }?.name ?? field.name
+            guard let known = fields.updateValue(field.value, forKey: name) else { continue }
+            fields[name] = "\(known), \(field.value)"
         }
         self.init(
             url: head.url, statusCode: head.status, httpVersion: head.version.description, headerFields: fields)

@@ -101,26 +101,3 @@ extension RetryRule {
         .failure(.resourcesExhausted, because: "No file descriptor, thread or memory was available at that moment."),
     ]
 }
-
-extension ResponseHead {
-    /// Returns the pause from now on that the server asks for in `Retry-After` (RFC 9110, section 10.2.3), or `nil` if
-    /// the header is missing or invalid.
-    ///
-    /// If the response has several such headers, the longest pause counts. A date is compared with the `Date` header of
-    /// the response, so that a wrong clock of the server or the client does no harm.
-    func retryAfter(now: Date) -> Duration? {
-        headers.values("Retry-After").compactMap { retryAfter($0, now: now) }.max()
-    }
-
-    private func retryAfter(_ field: String, now: Date) -> Duration? {
-        let text = field.trimmingCharacters(in: .whitespaces)
-        guard !text.isEmpty else { return nil }
-        if text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
-            // A number that does not fit an `Int64` counts as the longest possible pause.
-            return .seconds(Int64(text) ?? .max)
-        }
-        guard let date = HTTPDate.parse(text, now: now) else { return nil }
-        let theirs = headers["Date"].flatMap { HTTPDate.parse($0, now: now) } ?? now
-        return .seconds(max(date.timeIntervalSince(theirs), 0))
-    }
-}

@@ -658,7 +658,8 @@ open class NetworkOperation<TaskResult, ResultType: Sendable>: AsyncOperation<Re
     ///
     /// The comparison is slow in a generic class, so ``hasNoOverrides`` keeps the result.
     package var isOfOwnClass: Bool { false }
-    /// Whether the package itself decodes the result.
+    /// Whether the operation is an `EndpointOperation` of the package's own class without closures that create the
+    /// result.
     package var decodesByItself: Bool { false }
     /// Whether it is certain that only an evaluator or the types create the result.
     var makesResultByEvaluator: Bool {

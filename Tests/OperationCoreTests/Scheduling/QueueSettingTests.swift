@@ -348,7 +348,7 @@ struct QueueSettingTests {
         #expect(await QueueManager().shutDown(grace: .seconds(100)).isEmpty)
     }
 
-    @Test func `a shutdown without a grace period does not wait for its clock`() async throws {
+    @Test(.comparesObjects) func `a shutdown without a grace period does not wait for its clock`() async throws {
         let (queue, operation) = (QueueManager(), HandDriven())
         try queue.add(operation)
         let rest = await queue.shutDown(grace: .zero, clock: ManualClock())

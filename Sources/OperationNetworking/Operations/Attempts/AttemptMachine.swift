@@ -9,15 +9,7 @@ import OperationCore
 /// The machine knows nothing of requests, types, threads and time. An event carries the number of its attempt or the
 /// round of its preparation. An event of another attempt or round changes nothing.
 ///
-/// ```text
-///             prepared      cleared      created          transferred        evaluated
-/// preparing ─────────▶ clearing ──▶ creating ─────▶ transferring ─────▶ evaluating ─────▶ concluding ─────▶ ended
-///     ▲ └─ failed ─────┴─┬──────────────┴────────────────┴───────────────────┘ ▲             ▲
-///     │           holding◀─ hold               ▼                               │             │
-///     │              │                      deciding ─────────── fail ─────────────────────────┘
-///     │              ▼                         │ again after a pause, or when something comes
-/// returning ◀────────┴─── waiting, paused ◀────┘
-/// ```
+/// `Docs/Design/NetworkOperations.md` contains a diagram of the phases.
 ///
 /// `takenBack` leads from `creating` and `transferring` back to `preparing`.
 ///
@@ -156,6 +148,8 @@ package struct AttemptMachine: Sendable, Equatable {
     }
 
     /// Records that the task was created, but not resumed.
+    ///
+    /// The caller passes the first order itself, so it does not perform the action.
     package mutating func created(_ number: Int) -> Action {
         guard isAt(.creating, number) else { return .none }
         phase = .transferring

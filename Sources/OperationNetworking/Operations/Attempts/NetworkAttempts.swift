@@ -16,7 +16,7 @@ package final class NetworkAttempts: Sendable {
         typealias Handlers = (retry: (@Sendable (RetryEvent) -> Void)?, offline: (@Sendable () -> Void)?)
 
         var machine = AttemptMachine()
-        /// The operation, which is kept alive from its start to its end.
+        /// The operation, which is kept alive from `main()` until it has its outcome.
         var owner: (any AttemptOwner)?
         var attempt = Attempt()
         /// The previous request of the operation, while the next request is being prepared.

@@ -265,7 +265,7 @@ extension TaskHost {
     }
 }
 
-/// An object that executes the tasks of a session, on its own thread or queue.
+/// An object that passes the changed demands on tasks to the thread or queue of a session, and provides its clock.
 package protocol TaskAdapter: AnyObject, Sendable {
     /// The transfer of a task, which exists while the task has a slot.
     associatedtype Transfer
