@@ -9,9 +9,9 @@ import Testing
 /// Outcomes that are decided before the start, and starts that come late, early or twice.
 @Suite(.timeLimit(.minutes(3)))
 struct EarlyDecisionTests {
-    @Test(arguments: [true, false])
+    @Test(arguments: [(true, true), (true, false), (false, false)])
     func `a result or error set before the start is kept, can be awaited, and is reported at the start`(
-        succeeds: Bool
+        succeeds: Bool, isAwaited: Bool
     ) async throws {
         let queue = DispatchQueue(label: "handlers"), told = EventRecorder<String>(), operation = HandDriven()
         operation.callbackQueue = queue
@@ -21,7 +21,7 @@ struct EarlyDecisionTests {
         succeeds ? operation.finish(withResult: 3) : operation.finish(withError: .first)
         #expect(Look(operation) == .waiting)
         #expect(operation.outcome == (succeeds ? .success(3) : .failure(.first)))
-        if succeeds { #expect(try await operation.value == 3) }
+        if isAwaited { #expect(try await operation.value == 3) }
         #expect(Look(operation) == .waiting)
         #expect(await told.events(after: queue) == [])
         operation.start()

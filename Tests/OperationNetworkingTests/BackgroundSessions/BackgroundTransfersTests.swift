@@ -498,7 +498,8 @@ final class BackgroundTransfersTests {
             let recorder = RecordingReceiver()
             _ = bench.start(request, recorder)
             await bench.settle()
-            try bench.end(bench.system.all[number], error: Self.lost, resumeData: Data([UInt8(number)]))
+            let task = try #require(bench.system.all.dropFirst(number).first)
+            try bench.end(task, error: Self.lost, resumeData: Data([UInt8(number)]))
             _ = await recorder.end()
         }
         #expect(bench.system.all.map(\.resumeData) == resumeData)
