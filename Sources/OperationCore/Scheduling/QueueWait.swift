@@ -56,6 +56,7 @@ struct WaitList {
     private var limit = 64
     /// The sum of the numbers of bodies of the waits, each of which may be counted several times.
     private var bodyCount = 0
+    /// Whether `becameEndless` has returned `true` for the present first wait.
     private var isKnownEndless = false
 
     var isEmpty: Bool { waits.isEmpty }

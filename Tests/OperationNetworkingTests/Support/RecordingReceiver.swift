@@ -31,6 +31,8 @@ final class RecordingReceiver: NetworkReceiver {
         /// The violations of the contract by the session.
         var faults: [String] = []
         /// Events after the metrics, and reports of progress that do not grow, which some sessions may deliver.
+        ///
+        /// `isInOrder` forbids these events, and `isOrderly` allows them.
         var disorder: [String] = []
 
         var head: ResponseHead? { heads.last }
